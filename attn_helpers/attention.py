@@ -1,0 +1,277 @@
+"""Scaled dot-product attention in NumPy: scores, softmax, weights, weighted mean.
+
+Names, argument order and mask conventions are those of PyTorch's
+``scaled_dot_product_attention``. The formula is equation 1 of Vaswani et al.,
+"Attention Is All You Need" (2017), https://arxiv.org/abs/1706.03762.
+
+n_q queries, n_kv keys and values, d_k and d_v the widths of a key and of a value;
+"..." stands for any leading axes, such as (batch, heads), which broadcast.
+"""
+
+import math
+import operator
+
+import numpy as np
+
+MAX_SCORE_BYTES = 4 * 2**30  # a larger score matrix is refused: it would kill the kernel
+
+
+def softmax(scores, axis=-1, temperature=1.0):
+    """Turn scores into weights: exp(scores / temperature), divided by its sum along one axis.
+
+    scores       any shape with at least one axis; -inf stands for "not allowed"
+    axis         the axis whose weights sum to 1
+    temperature  0 puts all weight on the largest score (ties share it), inf gives every
+                 allowed position the same weight; no unit, it divides the scores
+    returns      weights of the same shape; a slice with nothing allowed is all zeros
+
+    The maximum is subtracted first, so no score overflows. NaN scores give NaN weights.
+    float16 is computed in float32 and returned as float16; integers become float64.
+    Raises TypeError for scores that are not real numbers, ValueError for a score of +inf,
+    a temperature below 0 or an axis that is not there.
+    Source: Goodfellow, Bengio, Courville, "Deep Learning" (2016), section 4.1.
+    """
+    scores = _real("scores", scores)
+    axis = _axis(axis, scores.ndim)
+    temperature = _temperature(temperature)
+    return _softmax(_wide(scores), axis, temperature).astype(scores.dtype, copy=False)
+
+
+def scores(query, key, scale=None):
+    """Compare every query with every key: query @ key^T * scale.
+
+    query    (..., n_q, d_k)
+    key      (..., n_kv, d_k)
+    scale    a finite number; None stands for 1 / sqrt(d_k)
+    returns  (..., n_q, n_kv), before softmax
+
+    Raises TypeError or ValueError where an argument does not fit, and names it.
+    """
+    query, key = _real("query", query), _real("key", key)
+    _check_pair(query, key)
+    dtype = np.result_type(query, key)
+    return _scores(query, key, _scale(scale, query.shape[-1])).astype(dtype, copy=False)
+
+
+def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, scale=None):
+    """Weigh the values by how well their keys match each query.
+
+    query      (..., n_q, d_k)
+    key        (..., n_kv, d_k)
+    value      (..., n_kv, d_v)
+    mask       (n_q, n_kv), or one axis for each axis of the scores, each 1 or its full size.
+               Boolean: True = may attend. Floating point: added to the scores after scaling.
+    is_causal  True: query i may attend to keys 0..i. Combines with mask.
+    scale      None stands for 1 / sqrt(d_k)
+    returns    output (..., n_q, d_v) and weights (..., n_q, n_kv)
+
+    A query with nothing allowed gets weights and output of zeros. What a query may not
+    attend to cannot reach its output, even where that key or value is NaN or infinite.
+    Raises TypeError for integer masks and for arguments that are not real numbers,
+    ValueError for shapes that do not fit and for scores of +inf, MemoryError for score
+    matrices above MAX_SCORE_BYTES.
+    Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
+    """
+    query, key, value = _real("query", query), _real("key", key), _real("value", value)
+    shape = _check_triple(query, key, value)
+    allowed, bias = _read_mask(mask, is_causal, shape)
+    dtype = np.result_type(query, key, value)
+    s = _scores(query, key, _scale(scale, query.shape[-1]))  # (..., n_q, n_kv)
+    s = s.astype(np.result_type(s, _wide(value)), copy=False)
+    if bias is not None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            s = s + bias.astype(s.dtype)
+    if allowed is not None:
+        s = np.where(allowed, s, -np.inf)
+    weights = _softmax(s, -1, 1.0)  # (..., n_q, n_kv)
+    output = _weighted_sum(weights, _wide(value), allowed)  # (..., n_q, d_v)
+    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+
+
+def entropy(weights, axis=-1):
+    """Measure how widely weights are spread: -sum(w * log2 w), in bits.
+
+    weights  non-negative, sum 1 along the axis
+    returns  one number per slice: 0 for all weight on one position, log2(n) for n equal
+             weights. 2 ** entropy is the effective number of positions. A slice of zeros
+             (nothing was allowed) has no distribution and gives NaN.
+
+    Raises ValueError where weights are negative or do not sum to 1.
+    Source: Shannon, "A Mathematical Theory of Communication" (1948), section 6.
+    """
+    weights = _real("weights", weights)
+    axis = _axis(axis, weights.ndim)
+    wide = _wide(weights)
+    total = wide.sum(axis)
+    tolerance = 1e-2 if weights.dtype == np.float16 else 1e-4
+    if np.any(wide < 0):
+        raise ValueError(f"weights must not be negative, but the smallest is {np.nanmin(wide):g}")
+    if np.any((np.abs(total - 1) > tolerance) & (total != 0)):
+        worst = total.flat[np.nanargmax(np.where(total == 0, 0, np.abs(total - 1)))]
+        raise ValueError(f"weights must sum to 1 along axis {axis}, but one slice sums to {worst:g}")
+    bits = -(wide * np.log2(np.where(wide == 0, 1, wide))).sum(axis) + 0.0
+    return np.where(total == 0, np.nan, bits)[()]
+
+
+def _softmax(scores, axis, temperature):
+    if np.any(scores == np.inf):
+        raise ValueError("a score is +inf: softmax has no value there (only -inf, for 'not allowed', can be weighed)")
+    temperature = scores.dtype.type(temperature)
+    with np.errstate(all="ignore"):
+        top = scores.max(axis, keepdims=True, initial=-np.inf)
+        below = scores - np.where(top == -np.inf, 0, top)  # 0 at the best score, negative elsewhere
+        if temperature == 0:
+            powers = np.where(np.isnan(below), below, below == 0)
+        elif temperature == np.inf:
+            powers = np.where(np.isnan(below), below, below > -np.inf)
+        else:
+            powers = np.exp(below / temperature)
+        total = powers.sum(axis, keepdims=True)
+        return (powers / np.where(total == 0, 1, total)).astype(scores.dtype, copy=False)
+
+
+def _scores(query, key, scale):
+    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+    wide_q, wide_k = _wide(query), _wide(key)
+    size = math.prod(lead) * query.shape[-2] * key.shape[-2] * np.result_type(wide_q, wide_k).itemsize
+    if size > MAX_SCORE_BYTES:
+        raise MemoryError(
+            f"the scores of {query.shape[-2]} queries and {key.shape[-2]} keys would take "
+            f"{size / 2**30:.1f} GiB, more than {MAX_SCORE_BYTES / 2**30:g} GiB"
+        )
+    with np.errstate(all="ignore"):
+        return wide_q @ wide_k.swapaxes(-1, -2) * scale
+
+
+def _weighted_sum(weights, value, allowed):
+    broken = ~np.isfinite(value)
+    with np.errstate(all="ignore"):
+        plain = weights @ value
+        if allowed is None or not broken.any():
+            return plain
+        allowed = np.broadcast_to(allowed, weights.shape)
+        reached = allowed.astype(np.float32) @ broken.astype(np.float32) > 0
+        return np.where(reached, plain, weights @ np.where(broken, 0, value))
+
+
+def _read_mask(mask, is_causal, shape):
+    """(allowed, bias), each an array or None, for scores of the given shape."""
+    allowed = bias = None
+    if mask is not None:
+        mask = np.asarray(mask)
+        if mask.dtype.kind not in "bf":
+            raise TypeError(
+                f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
+                "floating-point one (added to the scores); 0 and 1 could mean either"
+            )
+        _check_mask_shape(mask.shape, shape)
+        allowed = mask if mask.dtype.kind == "b" else mask != -np.inf
+        bias = None if mask.dtype.kind == "b" else mask
+    if is_causal:
+        causal = np.tri(*shape[-2:], dtype=bool)
+        allowed = causal if allowed is None else allowed & causal
+    return allowed, bias
+
+
+def _check_mask_shape(mask, scores):
+    if len(mask) not in (2, len(scores)):
+        raise ValueError(
+            f"mask {mask} has {len(mask)} axes and the scores {scores} have {len(scores)}: give it two "
+            "axes (n_q, n_kv) or as many as the scores, for padding (batch, 1, 1, n_kv)"
+        )
+    if any(m not in (1, s) for m, s in zip(mask[::-1], scores[::-1])):
+        raise ValueError(
+            f"mask {mask} does not fit the scores {scores}: from the right, each axis must be 1 or "
+            "equal; a padding mask of shape (batch, n_kv) is written (batch, 1, 1, n_kv)"
+        )
+
+
+def _check_pair(query, key):
+    for name, array, axes in (("query", query, "(n_q, d_k)"), ("key", key, "(n_kv, d_k)")):
+        _check_axes(name, array, axes)
+    if query.shape[-1] != key.shape[-1]:
+        raise ValueError(
+            f"query {query.shape} and key {key.shape} differ in d_k, the last axis: "
+            f"{query.shape[-1]} and {key.shape[-1]}"
+        )
+    if query.shape[-1] == 0:
+        raise ValueError(f"query {query.shape} and key {key.shape} have d_k = 0: there is nothing to compare")
+    _check_lead(query=query, key=key)
+
+
+def _check_triple(query, key, value):
+    """The shape of the scores, after all three arguments were found to fit."""
+    _check_pair(query, key)
+    _check_axes("value", value, "(n_kv, d_v)")
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key {key.shape} and value {value.shape} differ in n_kv, the last axis but one: "
+            f"{key.shape[-2]} and {value.shape[-2]}"
+        )
+    return (*_check_lead(query=query, key=key, value=value), query.shape[-2], key.shape[-2])
+
+
+def _check_axes(name, array, axes):
+    if array.ndim < 2:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but needs at least two axes {axes}; "
+            f"for a single vector write {name}[None, :]"
+        )
+
+
+def _check_lead(**arrays):
+    try:
+        return np.broadcast_shapes(*(a.shape[:-2] for a in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        raise ValueError(f"the axes before the last two do not broadcast: {shapes}") from None
+
+
+def _real(name, values):
+    """values as a floating-point array; integers become float64."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a regular array: {error}") from None
+    if array.size == 0 and array.dtype.kind == "O":
+        raise TypeError(f"{name} holds objects, not numbers")
+    if array.dtype.kind in "iu":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise TypeError(f"{name} has dtype {array.dtype}, but needs real numbers")
+    return array
+
+
+def _wide(array):
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _axis(axis, ndim):
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"axis is {axis!r}, but must be one whole number") from None
+    if not -ndim <= index < ndim:
+        raise ValueError(f"axis is {axis}, but the array has {ndim} axes")
+    return index
+
+
+def _temperature(temperature):
+    number = _number("temperature", temperature)
+    if not number >= 0:
+        raise ValueError(f"temperature is {temperature}, but must be 0 or more")
+    return number
+
+
+def _scale(scale, d_k):
+    number = 1 / math.sqrt(d_k) if scale is None else _number("scale", scale)
+    if not math.isfinite(number):
+        raise ValueError(f"scale is {scale}, but must be finite")
+    return number
+
+
+def _number(name, value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}, but must be one number") from None
