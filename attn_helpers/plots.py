@@ -14,6 +14,7 @@ import numpy as np
 import PIL.Image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.tri import Triangulation
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
@@ -122,7 +123,7 @@ def weight_panels(labels, panels):
     """
     _check_labels(labels, **panels)
     picture = Picture(8.4, 1.1 + 0.28 * len(labels))
-    for ax, (title, weights) in zip(picture.subplots(1, len(panels), sharey=True), panels.items()):
+    for ax, (title, weights) in zip(picture.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         _bars(ax, labels, weights, BLUE, "{:.3f}", 0, 1)
         ax.set(title=title, xlabel="weight")
     picture.summary = table({"position": list(labels), **panels})
@@ -142,6 +143,8 @@ def power_law(x, y, slope, xlabel, ylabel):
     ax.loglog(x, line, color=GREY, lw=1.2, label=f"straight line of slope {slope:.2f}")
     ax.loglog(x, y, "o", color=BLUE, ms=6, label="measured")
     ax.set(xlabel=xlabel, ylabel=ylabel)
+    _plain_log_ticks(ax.xaxis)
+    _plain_log_ticks(ax.yaxis, (1, 2, 5))
     ax.grid(True, which="major", color="#E4E4E4")
     ax.legend()
     picture.summary = table({xlabel: [f"{v:,.0f}" for v in x], ylabel: y})
@@ -197,6 +200,7 @@ def temperature(labels, temperatures):
         right.axhline(height, color="#BBBBBB", lw=1, ls=(0, (4, 3)), zorder=0)
         right.annotate(name, (t, height), (0, 4), textcoords="offset points", ha=side, fontsize=9, color=GREY)
     right.set(ylim=(0, n + 1.5), xlabel="temperature", ylabel="effective positions")
+    _plain_log_ticks(right.xaxis)
     head = right.set_title("", loc="left")
 
     def show(query, temperature, weights, bits, curve):
@@ -225,6 +229,7 @@ def hull(labels, points):
     picture = Picture(8.6, 4.2, LIVE_DPI)
     plane, side = picture.subplots(1, 2, width_ratios=(1.7, 1))
     triangles = Triangulation(*points.T)
+    find, centre = triangles.get_trifinder(), points.mean(axis=0)
     plane.tripcolor(triangles, np.zeros(len(points)), cmap=matplotlib.colors.ListedColormap([LIGHT]), zorder=0)
     plane.plot(*points.T, "o", color=GREY, ms=5)
     for label, point in dict(zip(labels, points)).items():  # equal words share one point
@@ -245,7 +250,7 @@ def hull(labels, points):
         asked.set_data(*query[:, None])
         answer.set_data(*output[:, None])
         title.set_text(f"query {name}")
-        inside = triangles.get_trifinder()(*output) >= 0
+        inside = find(*(output + 1e-6 * (centre - output))) >= 0  # a point of the edge counts as inside
         best = int(np.argmax(weights))
         return (
             f"query {name}: output at ({output[0]:.2f}, {output[1]:.2f}), {'inside' if inside else 'OUTSIDE'} "
@@ -334,6 +339,13 @@ def _label_point(ax, label, point, points):
         fontsize=9,
         parse_math=False,
     )
+
+
+def _plain_log_ticks(axis, digits=(1,)):
+    """Label a logarithmic axis 0.1, 1, 10 instead of with powers of ten."""
+    axis.set_major_locator(LogLocator(subs=digits))
+    axis.set_major_formatter(lambda value, _position: f"{value:,g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _padded(values):

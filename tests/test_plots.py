@@ -1,0 +1,116 @@
+"""What the pictures hold: their data, their labels, their text."""
+
+import base64
+import io
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import PIL.Image
+import pytest
+
+from attn_helpers import plots
+
+LABELS = ["the", "$$", "a$b_c$d", "the"]
+SCORES = np.array([2.0, -1.0, 0.5, 2.0])
+WEIGHTS = np.array([0.4, 0.05, 0.15, 0.4])
+
+
+def widths(ax):
+    return [patch.get_width() for patch in ax.patches]
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_scores_and_weights_holds_both_and_names_every_position():
+    picture = plots.scores_and_weights(LABELS, SCORES, WEIGHTS)
+    left, right = picture.axes
+    assert widths(left) == list(SCORES)
+    assert widths(right) == list(WEIGHTS)
+    assert texts(left) == ["2.0", "-1.0", "0.5", "2.0"]
+    assert texts(right) == ["0.400", "0.050", "0.150", "0.400"]
+    assert [label.get_text() for label in left.get_yticklabels()] == LABELS
+    assert not any(label.get_parse_math() for label in left.get_yticklabels())
+    assert left.get_ylim()[0] > left.get_ylim()[1], "the sentence reads from top to bottom"
+    assert picture.summary.splitlines()[2].split() == ["$$", "-1.000", "0.050"]
+
+
+def test_weight_panels_share_one_scale():
+    picture = plots.weight_panels(LABELS, {"sharp": WEIGHTS, "flat": np.full(4, 0.25)})
+    assert [widths(ax) for ax in picture.axes] == [list(WEIGHTS), [0.25] * 4]
+    assert len({ax.get_xlim() for ax in picture.axes}) == 1
+    assert [ax.get_title(loc="left") for ax in picture.axes] == ["sharp", "flat"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda w: plots.scores_and_weights(LABELS, SCORES, w), lambda w: plots.weight_panels(LABELS, {"weights": w})],
+)
+def test_a_wrong_number_of_labels_is_refused_with_both_numbers(make):
+    with pytest.raises(ValueError, match=r"weights has shape \(3,\), but there are 4 labels"):
+        make(WEIGHTS[:3])
+
+
+def test_power_law_shows_the_points_and_a_line_of_the_slope():
+    x = np.array([10.0, 100.0, 1000.0])
+    picture = plots.power_law(x, 3 / np.sqrt(x), -0.5, "n", "distance")
+    line, points = picture.axes[0].lines
+    assert np.allclose(points.get_ydata(), 3 / np.sqrt(x))
+    assert np.allclose(line.get_ydata(), points.get_ydata())
+    assert "1,000" in picture.summary
+
+
+def test_timeline_has_a_lane_for_each_kind():
+    picture = plots.timeline({"one": [(2014.5, "a")], "two": [(2016.2, "b"), (2017.0, "c\nd")]})
+    ax = picture.axes[0]
+    dots = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [list(dot.get_xdata()) for dot in dots] == [[2014.5], [2016.2, 2017.0]]
+    assert picture.summary.splitlines()[-1] == "2017.0  two: c d"
+
+
+def test_labels_with_dollar_signs_are_drawn_as_they_are():
+    plots.scores_and_weights(["$\\foo$", "$$", "a$b_c$d"], *np.ones((2, 3)))._repr_mimebundle_()
+
+
+def test_a_picture_is_shown_with_its_text_at_100_pixels_to_an_inch():
+    picture = plots.scores_and_weights(LABELS, SCORES, WEIGHTS)
+    data, metadata = picture._repr_mimebundle_()
+    image = PIL.Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+    assert image.width == 2 * metadata["image/png"]["width"]
+    assert data["text/plain"] == picture.summary
+
+
+def test_the_same_data_gives_the_same_bytes():
+    bundles = [plots.scores_and_weights(LABELS, SCORES, WEIGHTS)._repr_mimebundle_() for _ in range(2)]
+    assert bundles[0] == bundles[1]
+
+
+def test_nothing_is_written_outside_the_picture():
+    """No text is cut off by the edge of the figure and no tick label lies on another."""
+    for picture in (
+        plots.scores_and_weights(LABELS, SCORES, WEIGHTS),
+        plots.weight_panels(LABELS, dict.fromkeys("abcd", WEIGHTS)),
+    ):
+        picture.canvas.draw()
+        for ax in picture.axes:
+            box = ax.get_tightbbox()
+            assert box.x0 >= 0 and box.y0 >= 0
+            assert box.x1 <= picture.bbox.x1 and box.y1 <= picture.bbox.y1
+
+
+def test_plots_leave_matplotlib_as_it_was():
+    before = dict(matplotlib.rcParams)
+    plots.weight_panels(LABELS, {"weights": WEIGHTS})
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_pyplot_is_never_imported():
+    code = (
+        "import sys, attn_helpers as a; a.temperature_explorer(); a.hull_explorer(); "
+        "a.plots.weight_panels(['x'], {'w': [1.0]})._repr_mimebundle_(); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
