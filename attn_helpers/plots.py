@@ -211,8 +211,8 @@ def temperature(labels, temperatures):
         head.set_text(f"entropy {bits:.2f} bits = {2**bits:.2f} positions")
         best = int(np.argmax(weights))
         return (
-            f"query {query}, temperature {temperature:.3g}: largest weight {weights[best]:.3f} on "
-            f'"{labels[best]}", entropy {bits:.3f} bits, {2**bits:.2f} effective positions'
+            f'query "{query}", temperature {temperature:.3g}: largest weight {weights[best]:.3f} on "{labels[best]}"\n'
+            f"entropy {bits:.3f} bits, {2**bits:.2f} effective positions"
         )
 
     return _moving(picture, show, *bars, *texts, title, line, dot, head)
@@ -253,8 +253,8 @@ def hull(labels, points):
         inside = find(*(output + 1e-6 * (centre - output))) >= 0  # a point of the edge counts as inside
         best = int(np.argmax(weights))
         return (
-            f"query {name}: output at ({output[0]:.2f}, {output[1]:.2f}), {'inside' if inside else 'OUTSIDE'} "
-            f'the hull; largest weight {weights[best]:.3f} on "{labels[best]}"'
+            f'query {name}: largest weight {weights[best]:.3f} on "{labels[best]}"\n'
+            f"output at ({output[0]:.2f}, {output[1]:.2f}), {'inside' if inside else 'OUTSIDE'} the hull"
         )
 
     return _moving(picture, show, *bars, *texts, track, asked, answer, title)
@@ -287,7 +287,7 @@ def regression(x, y, grid, truth):
         mark.set_xdata([query, query])
         title.set_text(f"bandwidth {bandwidth:.3g}: error to the true curve {error:.3f}")
         return (
-            f"bandwidth {bandwidth:.3g}: root mean square error to the true curve {error:.3f}; "
+            f"bandwidth {bandwidth:.3g}: root mean square error to the true curve {error:.3f}\n"
             f"at x = {query:.2f} the fit is {value:.3f}, largest weight {weights.max():.3f}"
         )
 

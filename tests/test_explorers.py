@@ -81,7 +81,7 @@ def test_temperature_bars_are_the_softmax_of_the_dot_products(temperature):
     bars = [patch.get_width() for patch in live.picture.axes[0].patches]
     assert np.allclose(bars, expected)
     bits = -np.sum(scipy.special.xlogy(expected, expected)) / np.log(2)
-    assert f"entropy {bits:.3f} bits, {2**bits:.2f} effective" in live.picture.summary
+    assert f"entropy {bits:.3f} bits, {2**bits:.2f} effective positions" in live.picture.summary
     assert [label.get_text() for label in live.picture.axes[0].get_yticklabels()] == words
 
 
