@@ -14,6 +14,7 @@ import ipywidgets as widgets
 from attn_helpers.plots import encode, mimebundle
 
 RED = "#B00020"
+BORDER = 3  # pixels; always there, so that an error moves nothing
 
 
 class Live(widgets.VBox):
@@ -30,7 +31,7 @@ class Live(widgets.VBox):
     def __init__(self, picture, compute, **controls):
         self.picture, self.compute, self.controls, self.error = picture, compute, controls, None
         self._loop, self._queued = _running_loop(), False
-        width = f"{picture.get_figwidth() * 100:.0f}px"
+        width = f"{picture.get_figwidth() * 100 + 2 * BORDER:.0f}px"
         self._image = widgets.Image(format="png", layout=widgets.Layout(width=width, max_width="100%"))
         self._text, self._message = widgets.HTML(), widgets.HTML()
         super().__init__([*controls.values(), self._message, self._image, self._text])
@@ -89,7 +90,7 @@ class Live(widgets.VBox):
 
     def _report(self, error):
         self.error = error
-        self._image.layout.border = f"3px solid {RED if error else 'transparent'}"
+        self._image.layout.border = f"{BORDER}px solid {RED if error else 'transparent'}"
         if error:
             text = f"{type(error).__name__}: {error}\nat {self.values}; the picture still shows older values"
             self._message.value = _pre(text, "alert", RED)
