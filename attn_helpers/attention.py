@@ -34,7 +34,7 @@ def softmax(scores, axis=-1, temperature=1.0):
     scores = _real("scores", scores)
     axis = _axis(axis, scores.ndim)
     temperature = _temperature(temperature)
-    return _softmax(_wide(scores), axis, temperature).astype(scores.dtype, copy=False)
+    return _cast(_softmax(_wide(scores), axis, temperature), scores.dtype)
 
 
 def scores(query, key, scale=None):
@@ -49,8 +49,8 @@ def scores(query, key, scale=None):
     """
     query, key = _real("query", query), _real("key", key)
     _check_pair(query, key)
-    dtype = np.result_type(query, key)
-    return _scores(query, key, _scale(scale, query.shape[-1])).astype(dtype, copy=False)
+    _check_size((*_check_lead(query=query, key=key), query.shape[-2], key.shape[-2]), query, key)
+    return _cast(_scores(query, key, _scale(scale, query.shape[-1])), np.result_type(query, key))
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, scale=None):
@@ -74,18 +74,19 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     """
     query, key, value = _real("query", query), _real("key", key), _real("value", value)
     shape = _check_triple(query, key, value)
+    _check_size(shape, query, key, value)
     allowed, bias = _read_mask(mask, is_causal, shape)
     dtype = np.result_type(query, key, value)
     s = _scores(query, key, _scale(scale, query.shape[-1]))  # (..., n_q, n_kv)
     s = s.astype(np.result_type(s, _wide(value)), copy=False)
     if bias is not None:
         with np.errstate(over="ignore", invalid="ignore"):
-            s = s + bias.astype(s.dtype)
+            s = s + bias
     if allowed is not None:
         s = np.where(allowed, s, -np.inf)
     weights = _softmax(s, -1, 1.0)  # (..., n_q, n_kv)
     output = _weighted_sum(weights, _wide(value), allowed)  # (..., n_q, d_v)
-    return output.astype(dtype, copy=False), weights.astype(dtype, copy=False)
+    return _cast(output, dtype), _cast(weights, dtype)
 
 
 def entropy(weights, axis=-1):
@@ -109,21 +110,22 @@ def entropy(weights, axis=-1):
     if np.any((np.abs(total - 1) > tolerance) & (total != 0)):
         worst = total.flat[np.nanargmax(np.where(total == 0, 0, np.abs(total - 1)))]
         raise ValueError(f"weights must sum to 1 along axis {axis}, but one slice sums to {worst:g}")
-    bits = -(wide * np.log2(np.where(wide == 0, 1, wide))).sum(axis) + 0.0
+    with np.errstate(under="ignore"):
+        bits = np.maximum(-(wide * np.log2(np.where(wide == 0, 1, wide))).sum(axis), 0) + 0.0
     return np.where(total == 0, np.nan, bits)[()]
 
 
 def _softmax(scores, axis, temperature):
     if np.any(scores == np.inf):
         raise ValueError("a score is +inf: softmax has no value there (only -inf, for 'not allowed', can be weighed)")
-    temperature = scores.dtype.type(temperature)
     with np.errstate(all="ignore"):
+        temperature = scores.dtype.type(temperature)
         top = scores.max(axis, keepdims=True, initial=-np.inf)
         below = scores - np.where(top == -np.inf, 0, top)  # 0 at the best score, negative elsewhere
         if temperature == 0:
             powers = np.where(np.isnan(below), below, below == 0)
         elif temperature == np.inf:
-            powers = np.where(np.isnan(below), below, below > -np.inf)
+            powers = np.where(np.isnan(below), below, scores > -np.inf)
         else:
             powers = np.exp(below / temperature)
         total = powers.sum(axis, keepdims=True)
@@ -131,16 +133,8 @@ def _softmax(scores, axis, temperature):
 
 
 def _scores(query, key, scale):
-    lead = np.broadcast_shapes(query.shape[:-2], key.shape[:-2])
-    wide_q, wide_k = _wide(query), _wide(key)
-    size = math.prod(lead) * query.shape[-2] * key.shape[-2] * np.result_type(wide_q, wide_k).itemsize
-    if size > MAX_SCORE_BYTES:
-        raise MemoryError(
-            f"the scores of {query.shape[-2]} queries and {key.shape[-2]} keys would take "
-            f"{size / 2**30:.1f} GiB, more than {MAX_SCORE_BYTES / 2**30:g} GiB"
-        )
     with np.errstate(all="ignore"):
-        return wide_q @ wide_k.swapaxes(-1, -2) * scale
+        return _wide(query) @ _wide(key).swapaxes(-1, -2) * scale
 
 
 def _weighted_sum(weights, value, allowed):
@@ -157,13 +151,17 @@ def _weighted_sum(weights, value, allowed):
 def _read_mask(mask, is_causal, shape):
     """(allowed, bias), each an array or None, for scores of the given shape."""
     allowed = bias = None
+    if not isinstance(is_causal, (bool, np.bool_)):
+        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
     if mask is not None:
-        mask = np.asarray(mask)
+        mask = _array("mask", mask)
         if mask.dtype.kind not in "bf":
             raise TypeError(
                 f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
                 "floating-point one (added to the scores); 0 and 1 could mean either"
             )
+        if mask.dtype.kind == "f" and np.any(mask == np.inf):
+            raise ValueError("mask holds +inf: a floating-point mask adds a finite number, or -inf for 'not allowed'")
         _check_mask_shape(mask.shape, shape)
         allowed = mask if mask.dtype.kind == "b" else mask != -np.inf
         bias = None if mask.dtype.kind == "b" else mask
@@ -211,6 +209,15 @@ def _check_triple(query, key, value):
     return (*_check_lead(query=query, key=key, value=value), query.shape[-2], key.shape[-2])
 
 
+def _check_size(shape, *arrays):
+    size = math.prod(shape) * np.result_type(np.float32, *arrays).itemsize  # float16 is computed in float32
+    if size > MAX_SCORE_BYTES:
+        raise MemoryError(
+            f"the scores {shape} of {shape[-2]} queries and {shape[-1]} keys would take "
+            f"{size / 2**30:.1f} GiB, more than {MAX_SCORE_BYTES / 2**30:g} GiB"
+        )
+
+
 def _check_axes(name, array, axes):
     if array.ndim < 2:
         raise ValueError(
@@ -229,17 +236,27 @@ def _check_lead(**arrays):
 
 def _real(name, values):
     """values as a floating-point array; integers become float64."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a regular array: {error}") from None
+    array = _array(name, values)
     if array.size == 0 and array.dtype.kind == "O":
         raise TypeError(f"{name} holds objects, not numbers")
     if array.dtype.kind in "iu":
         return array.astype(np.float64)
     if array.dtype.kind != "f":
         raise TypeError(f"{name} has dtype {array.dtype}, but needs real numbers")
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _array(name, values):
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a regular array: {error}") from None
+
+
+def _cast(array, dtype):
+    """The array in that dtype; what float16 cannot hold becomes 0 or infinite, silently."""
+    with np.errstate(all="ignore"):
+        return array.astype(dtype, copy=False)
 
 
 def _wide(array):
@@ -272,6 +289,8 @@ def _scale(scale, d_k):
 
 def _number(name, value):
     try:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} is {value!r}, but must be one number") from None

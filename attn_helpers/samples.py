@@ -33,14 +33,17 @@ def word_vectors(words):
     Source: Pennington, Socher, Manning, "GloVe: Global Vectors for Word Representation"
     (2014), the 50-dimensional vectors trained on 6 billion words.
     """
-    if isinstance(words, str):
+    if isinstance(words, (str, bytes)):
         raise TypeError(f"words is one string, {words!r}: write a list of words, such as {words!r}.split()")
     row, vectors = _glove()
-    words = list(words)
+    try:
+        words = list(words)
+    except TypeError:
+        raise TypeError(f"words is {words!r}, but must be a list of words") from None
     for i, word in enumerate(words):
-        if word not in row:
+        if not isinstance(word, str) or word not in row:
             raise ValueError(f"words[{i}] is {word!r}, not one of the {len(row):,} words here; {_near(word, row)}")
-    return vectors[[row[word] for word in words]].astype(np.float64).reshape(len(words), -1)
+    return vectors[[row[word] for word in words]].astype(np.float64)
 
 
 def _near(word, known):
