@@ -120,10 +120,7 @@ RIGHT = {
         "nansum": lambda w: 2 ** -np.nansum(w * np.log2(w)),
         "tiny epsilon": lambda w: 2 ** -np.sum(w * np.log2(w + 1e-12)),
         "0-d array": lambda w: np.array(2 ** bits(w)),
-        "float32": lambda w: (
-            np.float32(2) ** -scipy.special.xlogy(w.astype("f"), w.astype("f") / np.log(2)).sum() * 0
-            + np.float32(2 ** bits(w))
-        ),
+        "float32": lambda w: np.exp2(scipy.stats.entropy(w.astype(np.float32), base=2)).astype(np.float32),
     },
     "kernel_regression": {
         "reference": lambda q, x, y, b: softmax(-((q[:, None] - x) ** 2) / 2, temperature=b**2) @ y,
@@ -283,7 +280,7 @@ def test_any_other_wrong_answer_is_refused_with_a_reason(exercise, i):
         (lambda s: stable(s)[:-1], "shape (2,), but should have (3,)"),
         (lambda s: 0.5, "shape (), but should have (3,)"),
         (lambda s: s * np.nan, "holds NaN (for [1., 0., 2.])"),
-        (lambda s: stable(s) * [1, 1, 0.5], "at 2 is 0.3326, but should be 0.6652 (for [1., 0., 2.])"),
+        (lambda s: stable(s) / 2, "at 2 is 0.3326, but should be 0.6652 (for [1., 0., 2.])"),
         (lambda s: stable(s) * np.inf, "is inf, but should be"),
     ],
 )
@@ -355,8 +352,6 @@ def test_what_is_not_a_function_is_refused_with_the_cure(exercise, thing):
 @pytest.mark.parametrize("thing", [int, list, np.ndarray, dict, object, Exception, np.add, max, len, np.array, np.max])
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_classes_builtins_and_ufuncs_that_are_not_the_answer_are_refused(exercise, thing):
-    if (exercise, thing) == ("effective_positions", len):
-        pytest.skip("listed as a wrong answer above")
     assert judge(exercise, thing).correct is False
 
 
@@ -370,11 +365,9 @@ class Softmax:
         return stable(s)
 
 
-@pytest.mark.parametrize(
-    "answer", [Softmax(), Softmax().method, functools.lru_cache(softmax).__wrapped__, np.vectorize]
-)
+@pytest.mark.parametrize("answer", [Softmax(), Softmax().method], ids=["object", "bound method"])
 def test_objects_and_methods_are_called_like_functions(answer):
-    assert judge("softmax", answer).correct is (answer is not np.vectorize)
+    assert judge("softmax", answer).correct is True
 
 
 def fail(*args):
@@ -393,13 +386,11 @@ def recurse(*args):
         (lambda *args: missing, "raised NameError"),  # noqa: F821
         (lambda: 1, "raised TypeError"),
         (lambda a, b, c, d, e: 1, "raised TypeError"),
-        (lambda *args: None, "returns None"),
         (lambda *args: "abc", "returns str"),
         (lambda *args: {}, "returns dict"),
         (lambda *args: ..., "returns ellipsis"),
         (lambda *args: (x for x in args), "returns generator"),
         (lambda *args: [[1], [1, 2]], "returns list"),
-        (lambda *args: [None], "returns list"),
         (lambda *args: np.ones(3) * 1j, "returns ndarray"),
         (lambda *args: [10**400], "returns list"),
     ],
@@ -407,11 +398,8 @@ def recurse(*args):
 @pytest.mark.parametrize("exercise", EXERCISES)
 def test_an_answer_that_fails_or_returns_no_numbers_is_told_so(exercise, answer, reason):
     feedback = judge(exercise, answer)
-    if reason == "returns None":  # as the stub does
-        assert feedback.correct is None or "is a return missing" in feedback.message
-    else:
-        assert feedback.correct is False
-        assert reason in feedback.message
+    assert feedback.correct is False
+    assert reason in feedback.message
 
 
 def test_a_forgotten_return_is_told():

@@ -1,0 +1,222 @@
+"""The word vectors, and what importing the package does and does not do."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import attn_helpers
+from attn_helpers import SENTENCES, vocabulary, word_vectors
+
+PACKAGE = Path(attn_helpers.__file__).parent
+WATCHED_IMPORT = """
+import json, sys, threading
+opened, sockets = [], []
+
+def watch(event, args):
+    if event == "open" and isinstance(args[0], str):
+        opened.append(args[0])
+    if event.startswith("socket."):
+        sockets.append(event)
+
+import matplotlib, numpy
+settings, state, threads = matplotlib.rcParams.copy(), numpy.random.get_state()[1].tolist(), threading.active_count()
+errors = numpy.geterr()
+sys.addaudithook(watch)
+import attn_helpers
+facts = dict(
+    file=attn_helpers.__file__,
+    data=[name for name in opened if name.endswith(".npz")],
+    settings=matplotlib.rcParams.copy() == settings,
+    random_state=numpy.random.get_state()[1].tolist() == state,
+    errors=numpy.geterr() == errors,
+    threads=threading.active_count() - threads,
+    pyplot="matplotlib.pyplot" in sys.modules,
+)
+shape = attn_helpers.word_vectors(["river", "bank"]).shape
+facts.update(shape=shape, data_later=[name for name in opened if name.endswith(".npz")], sockets=sockets)
+print(json.dumps(facts))
+"""
+
+
+def nearest(word, n):
+    """The n other words with the largest cosine, nearest first."""
+    return nearest_to(word_vectors([word])[0], n, {word})
+
+
+def nearest_to(vector, n, but):
+    """The n words with the largest cosine to a vector, without those in `but`."""
+    vectors = word_vectors(vocabulary())
+    cosines = vectors @ vector / np.linalg.norm(vectors, axis=1)
+    return [word for word in np.array(vocabulary())[np.argsort(-cosines)] if word not in but][:n]
+
+
+def watched_import(folder, package_parent):
+    """Import the package in a new interpreter, in `folder`, and report what it did."""
+    command = [sys.executable, "-B", "-c", WATCHED_IMPORT]
+    env = {**os.environ, "PYTHONPATH": str(package_parent), "MPLCONFIGDIR": matplotlib.get_configdir()}
+    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert run.stderr == ""
+    return json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory):
+    """What one import of the package did, seen from an empty folder."""
+    return watched_import(tmp_path_factory.mktemp("elsewhere"), PACKAGE.parent)
+
+
+def test_vocabulary_is_a_tuple_of_different_lower_case_words():
+    words = vocabulary()
+    assert isinstance(words, tuple)
+    assert len(words) == len(set(words)) == 2029
+    assert all(isinstance(word, str) and word == word.lower().strip() != "" for word in words)
+
+
+def test_vocabulary_starts_with_the_most_frequent_words():
+    assert vocabulary()[:5] == ("the", ",", ".", "of", "to")
+
+
+def test_every_word_has_a_finite_vector_of_its_own():
+    vectors = word_vectors(vocabulary())
+    assert vectors.shape == (2029, 50)
+    assert vectors.dtype == np.float64
+    assert np.isfinite(vectors).all()
+    assert len(np.unique(vectors, axis=0)) == 2029
+
+
+@pytest.mark.parametrize(
+    ("word", "start"),
+    [("the", [0.418, 0.24968, -0.41242, 0.1217, 0.34527]), ("king", [0.50451, 0.68607, -0.59517, -0.022801, 0.60046])],
+)
+def test_vectors_are_those_of_the_published_file(word, start):
+    np.testing.assert_allclose(word_vectors([word])[0, :5], start, rtol=2**-11)  # stored as float16
+
+
+def test_rows_follow_the_order_of_the_words_and_may_repeat():
+    vectors = word_vectors(["bank", "the", "bank"])
+    assert np.array_equal(vectors[0], vectors[2])
+    assert np.array_equal(vectors[1], word_vectors(["the"])[0])
+    assert not np.array_equal(vectors[0], vectors[1])
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [
+        ("king", {"prince", "queen"}),
+        ("river", {"valley", "lake"}),
+        ("monday", {"tuesday", "wednesday", "thursday", "friday"}),
+        ("two", {"three", "four", "five"}),
+        ("good", {"better"}),
+        ("doctor", {"nurse", "patient"}),
+        ("bank", {"banks"}),
+    ],
+)
+def test_near_words_have_near_meanings(word, near):
+    assert set(nearest(word, len(near))) == near
+
+
+def test_king_is_to_man_as_queen_is_to_woman():
+    man, king, woman = word_vectors(["man", "king", "woman"])
+    assert nearest_to(king - man + woman, 1, {"man", "king", "woman"}) == ["queen"]
+
+
+def test_vectors_are_a_new_array_each_time():
+    first = word_vectors(["river"])
+    before = first.copy()
+    first[:] = 0
+    assert np.array_equal(word_vectors(["river"]), before)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, iter, np.array, dict.fromkeys])
+def test_words_may_come_in_any_collection(kind):
+    assert np.array_equal(word_vectors(kind(["river", "bank"])), word_vectors(["river", "bank"]))
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_no_words_give_no_rows(kind):
+    vectors = word_vectors(kind([]))
+    assert vectors.shape == (0, 50)
+    assert vectors.dtype == np.float64
+
+
+def test_an_unknown_word_is_refused_with_its_place_and_near_ones():
+    with pytest.raises(ValueError, match=r"words\[1\] is 'River'.*near ones: river\b"):
+        word_vectors(["bank", "River"])
+
+
+@pytest.mark.parametrize(
+    ("word", "suggestion"), [("BANKS", "banks"), (" river\n", "river"), ("rivr", "river"), ("qeen", "queen")]
+)
+def test_an_unknown_word_is_answered_with_the_word_that_was_meant(word, suggestion):
+    with pytest.raises(ValueError, match=f"near ones: .*{suggestion}"):
+        word_vectors([word])
+
+
+@pytest.mark.parametrize("word", ["zzzzqqq", "", "12345678"])
+def test_a_word_with_nothing_near_is_said_to_have_none(word):
+    with pytest.raises(ValueError, match="nothing near"):
+        word_vectors([word])
+
+
+@pytest.mark.parametrize("word", [None, 5, 1.5, b"river", ["river"], {}, ("river",)], ids=repr)
+def test_what_is_not_a_word_is_refused_with_its_place(word):
+    with pytest.raises(ValueError, match=r"words\[1\]"):
+        word_vectors(["bank", word])
+
+
+@pytest.mark.parametrize("words", ["river", "the old song", "", b"river", None, 5], ids=repr)
+def test_what_is_not_a_list_of_words_is_refused_by_name(words):
+    with pytest.raises(TypeError, match="words is"):
+        word_vectors(words)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_word_of_a_sentence_and_its_name_have_a_vector(name):
+    words = SENTENCES[name].split()
+    assert len(word_vectors([*words, name])) == len(words) + 1
+    assert 8 <= len(words) <= 11
+
+
+def test_importing_reads_no_data_and_using_it_does(facts):
+    assert facts["data"] == []
+    assert facts["shape"] == [2, 50]
+    assert [Path(name).name for name in facts["data_later"]] == ["glove50.npz"]
+
+
+@pytest.mark.parametrize("what", ["settings", "random_state", "errors"])
+def test_importing_changes_no_setting_of_numpy_or_matplotlib(facts, what):
+    assert facts[what]
+
+
+def test_importing_starts_no_thread_and_no_pyplot(facts):
+    assert facts["threads"] == 0
+    assert not facts["pyplot"]
+
+
+def test_neither_importing_nor_loading_touches_the_network(facts):
+    assert facts["sockets"] == []
+
+
+def test_the_package_works_from_a_folder_that_cannot_be_written(tmp_path):
+    # an administrator may write anywhere, so the files are compared as well
+    home = tmp_path / "installed"
+    shutil.copytree(PACKAGE, home / "attn_helpers", ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    for path in [home, *before]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        facts = watched_import(home, home)
+    finally:
+        for path in [home, *before]:
+            path.chmod(0o755)
+    assert Path(facts["file"]).parent == home / "attn_helpers"
+    assert facts["shape"] == [2, 50]
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
