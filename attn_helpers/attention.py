@@ -13,7 +13,7 @@ import operator
 
 import numpy as np
 
-MAX_SCORE_BYTES = 4 * 2**30  # a larger score matrix is refused: it would kill the kernel
+MAX_SCORE_BYTES = 2**30  # a larger score matrix is refused: attention holds four such matrices at once
 
 
 def softmax(scores, axis=-1, temperature=1.0):
@@ -32,7 +32,7 @@ def softmax(scores, axis=-1, temperature=1.0):
     Source: Goodfellow, Bengio, Courville, "Deep Learning" (2016), section 4.1.
     """
     scores = _real("scores", scores)
-    axis = _axis(axis, scores.ndim)
+    axis = _axis(axis, "scores", scores.ndim)
     temperature = _temperature(temperature)
     return _cast(_softmax(_wide(scores), axis, temperature), scores.dtype)
 
@@ -45,7 +45,8 @@ def scores(query, key, scale=None):
     scale    a finite number; None stands for 1 / sqrt(d_k)
     returns  (..., n_q, n_kv), before softmax
 
-    Raises TypeError or ValueError where an argument does not fit, and names it.
+    Raises TypeError or ValueError where an argument does not fit, and names it; MemoryError
+    for score matrices above MAX_SCORE_BYTES.
     """
     query, key = _real("query", query), _real("key", key)
     _check_pair(query, key)
@@ -63,12 +64,12 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
                Boolean: True = may attend. Floating point: added to the scores after scaling.
     is_causal  True: query i may attend to keys 0..i. Combines with mask.
     scale      None stands for 1 / sqrt(d_k)
-    returns    output (..., n_q, d_v) and weights (..., n_q, n_kv)
+    returns    output (..., n_q, d_v) and weights (..., n_q, n_kv), "..." as query, key and mask give it
 
     A query with nothing allowed gets weights and output of zeros. What a query may not
     attend to cannot reach its output, even where that key or value is NaN or infinite.
     Raises TypeError for integer masks and for arguments that are not real numbers,
-    ValueError for shapes that do not fit and for scores of +inf, MemoryError for score
+    ValueError for shapes that do not fit and for scores that overflow, MemoryError for score
     matrices above MAX_SCORE_BYTES.
     Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
     """
@@ -101,9 +102,10 @@ def entropy(weights, axis=-1):
     Source: Shannon, "A Mathematical Theory of Communication" (1948), section 6.
     """
     weights = _real("weights", weights)
-    axis = _axis(axis, weights.ndim)
+    axis = _axis(axis, "weights", weights.ndim)
     wide = _wide(weights)
-    total = wide.sum(axis)
+    with np.errstate(all="ignore"):
+        total = wide.sum(axis)
     tolerance = 1e-2 if weights.dtype == np.float16 else 1e-4
     if np.any(wide < 0):
         raise ValueError(f"weights must not be negative, but the smallest is {np.nanmin(wide):g}")
@@ -134,7 +136,12 @@ def _softmax(scores, axis, temperature):
 
 def _scores(query, key, scale):
     with np.errstate(all="ignore"):
-        return _wide(query) @ _wide(key).swapaxes(-1, -2) * scale
+        s = _wide(query) @ _wide(key).swapaxes(-1, -2) * scale  # (..., n_q, n_kv)
+    if np.any(s == -np.inf):
+        finite = np.isfinite(query).all(-1)[..., :, None] & np.isfinite(key).all(-1)[..., None, :]
+        if np.any((s == -np.inf) & finite):
+            raise ValueError(f"a score is below what {s.dtype} can hold: make query or key smaller")
+    return s
 
 
 def _weighted_sum(weights, value, allowed):
@@ -247,6 +254,8 @@ def _real(name, values):
 
 
 def _array(name, values):
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: pass its data, and what to hide as mask")
     try:
         return np.asarray(values)
     except ValueError as error:
@@ -263,13 +272,13 @@ def _wide(array):
     return array.astype(np.float32) if array.dtype == np.float16 else array
 
 
-def _axis(axis, ndim):
+def _axis(axis, name, ndim):
     try:
         index = operator.index(axis)
     except TypeError:
         raise TypeError(f"axis is {axis!r}, but must be one whole number") from None
     if not -ndim <= index < ndim:
-        raise ValueError(f"axis is {axis}, but the array has {ndim} axes")
+        raise ValueError(f"axis is {axis}, but {name} has {ndim} axes")
     return index
 
 
@@ -289,7 +298,7 @@ def _scale(scale, d_k):
 
 def _number(name, value):
     try:
-        if isinstance(value, (bool, str, bytes)):
+        if isinstance(value, (bool, np.bool_, str, bytes)):
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):

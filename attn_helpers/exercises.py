@@ -69,41 +69,57 @@ class check:
 
     @staticmethod
     def attend(answer):
-        """answer(q (d,), X (n, d)) -> output (d,)."""
+        """answer(q (d,), X (n, d), temperature) -> output (d,)."""
 
-        def weights(q, X):
-            return softmax(X @ q)
+        def weights(q, X, T):
+            return softmax(X @ q, temperature=T)
 
         rng = np.random.default_rng(0)
-        X = rng.normal(size=(4, 3))
+        q, X = np.array([0.5, -1.0, 0.75]), rng.normal(size=(4, 3))
         return _judge(
             answer,
-            cases=[(np.array([0.5, -1.0, 0.75]), X), (np.array([900.0, 800.0, 0.0]), X)],
-            right=lambda q, X: weights(q, X) @ X,
+            cases=[(q, X, 0.7), (q, X, 1.9), (9000 * q, X, 2.0)],
+            right=lambda q, X, T: weights(q, X, T) @ X,
+            hint="scores are X @ q with shape (n,), and the weighted sum of the rows is weights @ X",
             mistakes=[
                 (weights, "these are the weights (n,): the output is their weighted sum of the rows of X, (d,)"),
-                (lambda q, X: X @ q, "these are the scores (n,): softmax and the weighted sum are missing"),
-                (lambda q, X: weights(q, X)[:, None] * X, "the rows are weighted but not summed"),
-                (lambda q, X: (X @ q) @ X, "the scores are used as weights: softmax is missing"),
-                (lambda q, X: X.mean(axis=0), "this is the mean of the rows: the query plays no part"),
+                (lambda q, X, T: X @ q, "these are the scores (n,): softmax and the weighted sum are missing"),
+                (lambda q, X, T: X @ q / T, "these are the scores (n,): softmax and the weighted sum are missing"),
+                (lambda q, X, T: weights(q, X, T)[:, None] * X, "the rows are weighted but not summed"),
                 (
-                    lambda q, X: X[np.argmax(X @ q)],
+                    lambda q, X, T: (weights(q, X, T)[:, None] * X).sum(axis=1),
+                    "the sum ran over the features (axis 1), not over the positions (axis 0)",
+                ),
+                (lambda q, X, T: weights(q, X, 1) @ X, "the temperature plays no part: divide the scores by it"),
+                (lambda q, X, T: softmax(X @ q * T) @ X, "the scores are multiplied by the temperature: divide by it"),
+                (
+                    lambda q, X, T: weights(q, X, 1) / T @ X,
+                    "the weights are divided by the temperature: divide the scores, before softmax",
+                ),
+                (
+                    lambda q, X, T: softmax(-X @ q / T) @ X,
+                    "the sign is wrong: the smallest score gets the largest weight",
+                ),
+                (lambda q, X, T: X @ q / T @ X, "the scores are used as weights: softmax is missing"),
+                (lambda q, X, T: X.mean(axis=0), "this is the mean of the rows: the query plays no part"),
+                (
+                    lambda q, X, T: X[np.argmax(X @ q)],
                     "this is the row with the largest score: a look-up, softmax at temperature 0",
                 ),
                 (
-                    lambda q, X: _share(np.exp(X @ q)) @ X,
+                    lambda q, X, T: _share(np.exp(X @ q / T)) @ X,
                     "exp overflows for large scores: subtract the largest score first",
                 ),
                 (
-                    lambda q, X: softmax(X @ q / np.sqrt(len(q))) @ X,
+                    lambda q, X, T: softmax(X @ q / T / np.sqrt(len(q))) @ X,
                     "the scores are divided by sqrt(d): right in notebook 6, but not in the formula above",
                 ),
                 (
-                    lambda q, X: softmax(X @ q / np.linalg.norm(X, axis=1) / np.linalg.norm(q)) @ X,
+                    lambda q, X, T: softmax(X @ q / np.linalg.norm(X, axis=1) / np.linalg.norm(q) / T) @ X,
                     "the scores are cosines: the formula above does not divide by the norms",
                 ),
                 (
-                    lambda q, X: (softmax(X * q, axis=1) * X).sum(axis=0),
+                    lambda q, X, T: (softmax(X * q / T, axis=1) * X).sum(axis=0),
                     "softmax ran over the features of each row, not over the positions",
                 ),
             ],
@@ -123,6 +139,10 @@ class check:
                     "a weight of 0 gives 0 * log2(0) = NaN: leave the zeros out of the sum",
                 ),
                 (entropy, "this is the entropy H: the effective number of positions is 2 ** H"),
+                (
+                    lambda w: entropy(w) * np.log(2),
+                    "this is the entropy in nats: use np.log2 for H, and then 2 ** H",
+                ),
                 (
                     lambda w: 2 ** (entropy(w) * np.log(2)),
                     "the entropy is in nats (np.log) and the power has base 2: use np.log2, or exp with np.log",
@@ -147,63 +167,79 @@ class check:
 
     @staticmethod
     def kernel_regression(answer):
-        """answer(queries (m,), x (n,), y (n,), bandwidth) -> fitted values (m,)."""
+        """answer(queries (m,), u (n,), v (n,), bandwidth) -> fitted values (m,)."""
 
-        def fit(queries, x, y, temperature, axis=1, power=2, half=2):
-            scores = -(np.abs(queries[:, None] - x) ** power) / half
-            return softmax(scores, axis=axis, temperature=temperature) @ y
+        def fit(queries, u, v, temperature, axis=1, power=2, half=2):
+            scores = -(np.abs(queries[:, None] - u) ** power) / half
+            return softmax(scores, axis=axis, temperature=temperature) @ v
 
-        x, y = np.array([0.0, 0.5, 2.0, 3.5]), np.array([1.0, -1.0, 2.0, 0.5])
+        u, v = np.array([0.0, 0.5, 2.0, 3.5]), np.array([1.0, -1.0, 2.0, 0.5])
         return _judge(
             answer,
-            cases=[(np.array([0.2, 1.0, 3.0]), x, y, 0.7), (np.array([2.5, 0.1]), x, y, 1.6)],
-            right=lambda q, x, y, b: fit(q, x, y, b**2),
+            cases=[(np.array([0.2, 1.0, 3.0]), u, v, 0.7), (np.array([2.5, 0.1]), u, v, 1.6)],
+            right=lambda q, u, v, b: fit(q, u, v, b**2),
             mistakes=[
-                (lambda q, x, y, b: fit(q, x, y, b), "the bandwidth is not squared: the temperature is bandwidth ** 2"),
+                (lambda q, u, v, b: fit(q, u, v, b), "the bandwidth is not squared: the temperature is bandwidth ** 2"),
                 (
-                    lambda q, x, y, b: fit(q, x, y, b**2, half=1),
-                    "the factor 1/2 is missing: the score is -(query - x) ** 2 / 2",
+                    lambda q, u, v, b: fit(q, u, v, b**2, half=1),
+                    "the factor 1/2 is missing: the score is -(query - u) ** 2 / 2",
                 ),
-                (lambda q, x, y, b: fit(q, x, y, b**2, power=1), "the distance is not squared"),
+                (lambda q, u, v, b: fit(q, u, v, b**2, power=1), "the distance is not squared"),
                 (
-                    lambda q, x, y, b: fit(q, x, y, b**2, half=-2),
+                    lambda q, u, v, b: fit(q, u, v, b**2, half=-2),
                     "the minus sign is missing: far points get the weight",
                 ),
                 (
-                    lambda q, x, y, b: fit(q, x, y, b**2, axis=0),
-                    "softmax ran over the queries: the weights of one query over all x must sum to 1",
+                    lambda q, u, v, b: fit(q, u, v, b**2, axis=0),
+                    "softmax ran over the queries: the weights of one query over all u must sum to 1",
                 ),
                 (
-                    lambda q, x, y, b: np.exp(-((q[:, None] - x) ** 2) / (2 * b**2)) @ y,
+                    lambda q, u, v, b: np.exp(-((q[:, None] - u) ** 2) / (2 * b**2)) @ v,
                     "the kernel is not divided by its sum, so the weights do not sum to 1",
                 ),
-                (lambda q, x, y, b: fit(q, x, y, 0), "this is the y of the nearest x: a look-up, bandwidth 0"),
+                (lambda q, u, v, b: fit(q, u, v, 1), "the bandwidth plays no part: the temperature is bandwidth ** 2"),
+                (
+                    lambda q, u, v, b: softmax(-((q[:, None] - u) ** 2) / 2, temperature=b**2),
+                    "these are the weights (m, n): the fit is their weighted sum of v",
+                ),
+                (lambda q, u, v, b: fit(q, u, v, 0), "this is the v of the nearest u: a look-up, bandwidth 0"),
             ],
+            hint="queries[:, None] - u has the shape (m, n), a row for each query",
             praise="attention with Gaussian scores is Nadaraya-Watson regression.",
         )
 
 
 class Prediction(widgets.VBox):
-    """A question with options; the first choice is recorded and then compared with the computed answer."""
+    """A question with options; the recorded guess is compared with the computed answer."""
 
     def __init__(self, question, options, answer):
         self._question, self._options, self._answer, self.guess = question, list(options), answer, None
         self._radio = widgets.RadioButtons(options=self._options, value=None, layout={"width": "max-content"})
+        self._button = widgets.Button(description="This is my guess")
         self._reply = widgets.HTML()
-        super().__init__([widgets.HTML(f"<b>{html.escape(question)}</b>"), self._radio, self._reply])
-        self._radio.observe(self._on_choice, "value")
-        quiet(self._radio)
+        heading = widgets.HTML(f"<b>{html.escape(question)}</b>")
+        super().__init__([heading, self._radio, self._button, self._reply])
+        self._button.on_click(self._on_click)
+        for control in (self._radio, self._button):
+            quiet(control)
 
-    def _on_choice(self, change):
-        self._radio.unobserve(self._on_choice, "value")  # only the first choice counts
-        self.guess, self._radio.disabled = change["new"], True
+    def _on_click(self, _button):
+        if self._radio.value is None:
+            self._say("Choose an option first.", RED)
+        elif self.guess is None:  # only the first guess counts
+            self.guess, self._radio.disabled, self._button.disabled = self._radio.value, True, True
+            self._compare()
+
+    def _compare(self):
         try:
             right = self._answer()
             if right not in self._options:
                 raise ValueError(f"the computed answer {right!r} is not one of the options {self._options}")
-            text, color = f"Your guess: {self.guess}. Computed: {right}.", "inherit"
+            self._say(f"Your guess: {self.guess}. Computed: {right}.", "inherit")
         except Exception as error:  # shown to the reader, as in live.py
-            text, color = f"{type(error).__name__}: {error}", RED
+            self._say(f"{type(error).__name__}: {error}", RED)
+
+    def _say(self, text, color):
         self._reply.value = f'<div role="status" style="color:{color}">{html.escape(text)}</div>'
 
     def __repr__(self):
@@ -223,12 +259,15 @@ def predict(question, options, answer):
     return Prediction(question, options, answer)
 
 
-def _judge(answer, cases, right, mistakes, praise):
+@np.errstate(all="ignore")
+def _judge(answer, cases, right, mistakes, praise, hint=""):
     """Run the answer on every case; say what it got right or which known mistake it makes.
 
     cases     tuples of arguments; lists become arrays
     right     the function whose results the answer must reach
-    mistakes  (function, message): an answer that gives a mistake's results gets its message
+    mistakes  (function, message): an answer that gives a mistake's results, in all cases or at
+              least in the first wrong one, gets its message
+    hint      what to add where the answer raises an exception
     """
     if _is_stub(answer):
         return Feedback(None, "replace the ... by your code and run the cell again.")
@@ -236,17 +275,17 @@ def _judge(answer, cases, right, mistakes, praise):
         return Feedback(False, f"this is {type(answer).__name__}, not a function: pass its name, without brackets.")
     cases = [tuple(np.array(a) if isinstance(a, list) else a for a in case) for case in cases]
     try:
-        results = [_run(answer, case) for case in cases]
+        results = [_run(answer, case, hint) for case in cases]
     except _Refused as error:
         return Feedback(False, str(error))
     targets = [np.asarray(right(*case), dtype=float) for case in cases]
     if all(map(_equal, results, targets)):
         return Feedback(True, praise)
-    with np.errstate(all="ignore"):
-        for mistake, message in mistakes:
-            if all(_equal(result, np.asarray(mistake(*case), dtype=float)) for result, case in zip(results, cases)):
-                return Feedback(False, message + ".")
     wrong = next(i for i, result in enumerate(results) if not _equal(result, targets[i]))
+    for these in (range(len(cases)), [wrong]):
+        for mistake, message in mistakes:
+            if all(_equal(results[i], np.asarray(mistake(*cases[i]), dtype=float)) for i in these):
+                return Feedback(False, message + ".")
     return Feedback(False, _difference(cases[wrong], results[wrong], targets[wrong]))
 
 
@@ -254,13 +293,13 @@ class _Refused(Exception):
     """An answer that cannot be compared; the text says why."""
 
 
-def _run(answer, case):
+def _run(answer, case, hint):
     given = copy.deepcopy(case)
     try:
-        with np.errstate(all="ignore"):
-            result = answer(*given)
+        result = answer(*given)
     except Exception as error:
-        raise _Refused(f"your function raised {type(error).__name__}: {error} (for {_show(case)}).") from error
+        reason = f"your function raised {type(error).__name__}: {error} (for {_show(case)})."
+        raise _Refused(f"{reason} Hint: {hint}." if hint else reason) from error
     if result is None:
         raise _Refused("your function returns None: is a return missing?")
     if not all(np.array_equal(a, b) for a, b in zip(given, case)):
@@ -268,10 +307,11 @@ def _run(answer, case):
     try:
         if np.iscomplexobj(result):
             raise TypeError
-        with np.errstate(all="ignore"):
-            return np.array(result, dtype=float)  # a copy: the answer may fill one array again and again
+        return np.array(result, dtype=float)  # a copy: the answer may fill one array again and again
     except (TypeError, ValueError, OverflowError):
-        raise _Refused(f"your function returns {type(result).__name__}, but numbers are expected.") from None
+        raise _Refused(
+            f"your function returns {type(result).__name__}, but one array of numbers is expected."
+        ) from None
 
 
 def _equal(a, b):
@@ -289,7 +329,9 @@ def _difference(case, result, target):
 
 
 def _show(case):
-    return ", ".join(np.array2string(np.asarray(a), precision=3, separator=", ").replace("\n", "") for a in case)
+    """The arguments of a case: short ones by value, long ones by shape."""
+    shown = [np.array2string(a, precision=3, separator=", ") for a in map(np.asarray, case)]
+    return ", ".join(text if len(text) <= 40 else f"an array of shape {np.shape(a)}" for text, a in zip(shown, case))
 
 
 def _share(powers):

@@ -12,12 +12,14 @@ from attn_helpers.samples import SENTENCES, word_vectors
 def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary", "bank", "week", "she", "river")):
     """Ask a sentence about a word, at any temperature: weights, entropy, effective positions.
 
-    sentence  lower-case words with blanks between them, each with a GloVe vector
+    sentence  lower-case words with blanks between them, or a list of words
     queries   the words to choose from
+    Each word needs a GloVe vector (see word_vectors).
     Scores are dot products of GloVe vectors, not scaled.
     """
-    words = sentence.split()
-    scores = dict(zip(queries, word_vectors(queries) @ word_vectors(words).T))  # each (n,)
+    words, vectors = _look_up("sentence", sentence, 1)
+    queries, asked = _look_up("queries", queries, 1)
+    scores = dict(zip(queries, asked @ vectors.T))  # each (n,)
     grid = np.logspace(-2, 2, 81)
     curves = {q: [2 ** entropy(softmax(s, temperature=t)) for t in grid] for q, s in scores.items()}
 
@@ -37,13 +39,13 @@ def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary"
 def hull_explorer(sentence=SENTENCES["doctor"], ends=("doctor", "home")):
     """Move the query from one word to another and watch the output stay inside the convex hull.
 
-    sentence  lower-case words with blanks between them
+    sentence  lower-case words with blanks between them, or a list; at least three different ones
     ends      the two words between which the query moves
     The plane is spanned by the two directions in which the sentence's vectors spread most
     (principal components); weights come from all 50 dimensions.
     """
-    words = sentence.split()
-    vectors, (start, end) = word_vectors(words), word_vectors(ends)
+    words, vectors = _look_up("sentence", sentence, 3)
+    ends, (start, end) = _look_up("ends", ends, 2, most=2)
     centre = vectors.mean(axis=0)
     plane = np.linalg.svd(vectors - centre, full_matrices=False)[2][:2]  # (2, 50)
     plane = plane * np.where(plane.sum(axis=1, keepdims=True) < 0, -1, 1)  # the sign is free: fix it
@@ -67,31 +69,43 @@ def hull_explorer(sentence=SENTENCES["doctor"], ends=("doctor", "home")):
     )
 
 
-def kernel_explorer(x, y, grid, truth):
+def kernel_explorer(u, v, grid, truth):
     """Fit a curve to noisy points with attention: Nadaraya-Watson regression, bandwidth by slider.
 
-    x, y         (n,) noisy points: the keys and their values
+    u, v         (n,) places and heights of noisy points: the keys and their values
     grid, truth  (m,) the queries and the curve that the points were drawn from
-    The score of a query g for a key x is -(g - x)^2 / 2 and the temperature the bandwidth
+    The score of a query g for a key u is -(g - u)^2 / 2 and the temperature the bandwidth
     squared, so the weights are those of a Gaussian kernel.
     Source: Nadaraya, "On Estimating Regression" (1964); Watson, "Smooth Regression Analysis" (1964).
     """
 
     def weigh(queries, bandwidth):
-        return softmax(-((queries[:, None] - x) ** 2) / 2, temperature=bandwidth**2)
+        return softmax(-((queries[:, None] - u) ** 2) / 2, temperature=bandwidth**2)
 
     def compute(bandwidth, query):
-        fit = weigh(grid, bandwidth) @ y
+        fit = weigh(grid, bandwidth) @ v
         weights = weigh(np.array([query]), bandwidth)[0]
         error = np.sqrt(np.mean((fit - truth) ** 2))
-        return dict(bandwidth=bandwidth, query=query, fit=fit, value=weights @ y, weights=weights, error=error)
+        return dict(bandwidth=bandwidth, query=query, fit=fit, value=weights @ v, weights=weights, error=error)
 
     return Live(
-        plots.regression(x, y, grid, truth),
+        plots.regression(u, v, grid, truth),
         compute,
         bandwidth=_log_slider("bandwidth", 1, -2, 1),
-        query=_slider("query x", 2, grid[0], grid[-1], 0.05),
+        query=_slider("query g", 2, grid[0], grid[-1], 0.05),
     )
+
+
+def _look_up(name, words, least, most=None):
+    """(list of words, vectors) for an argument that is a sentence or a list of words."""
+    words = words.split() if isinstance(words, str) else list(words)
+    if len(set(words)) < least or (most and len(words) > most):
+        wanted = "exactly" if most else "at least"
+        raise ValueError(f"{name} has {len(set(words))} different words, but needs {wanted} {least}: {words}")
+    try:
+        return words, word_vectors(words)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
 
 
 def _choice(name, options):

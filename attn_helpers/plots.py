@@ -13,6 +13,7 @@ import matplotlib
 import numpy as np
 import PIL.Image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.tri import Triangulation
@@ -131,23 +132,21 @@ def weight_panels(labels, panels):
 
 
 @styled
-def power_law(x, y, slope, xlabel, ylabel):
-    """Measured points on two logarithmic axes and the line of a given slope through their middle.
+def decay(x, measured, theory, xlabel, ylabel):
+    """Measured points and the values that theory gives, on two logarithmic axes.
 
-    x, y (n,) positive; slope the exponent of the line
+    x, measured, theory  (n,) each, all positive
     """
     picture = Picture(6.4, 3.4)
     ax = picture.subplots()
-    middle = np.exp(np.mean(np.log(y) - slope * np.log(x)))
-    line = middle * np.asarray(x, float) ** slope
-    ax.loglog(x, line, color=GREY, lw=1.2, label=f"straight line of slope {slope:.2f}")
-    ax.loglog(x, y, "o", color=BLUE, ms=6, label="measured")
+    ax.loglog(x, theory, color=GREY, lw=1.2, label="theory")
+    ax.loglog(x, measured, "o", color=BLUE, ms=6, label="measured")
     ax.set(xlabel=xlabel, ylabel=ylabel)
     _plain_log_ticks(ax.xaxis)
     _plain_log_ticks(ax.yaxis, (1, 2, 5))
     ax.grid(True, which="major", color="#E4E4E4")
     ax.legend()
-    picture.summary = table({xlabel: [f"{v:,.0f}" for v in x], ylabel: y})
+    picture.summary = table({xlabel: [f"{v:,.0f}" for v in x], ylabel: measured, "theory": theory})
     return picture
 
 
@@ -172,8 +171,9 @@ def timeline(lanes):
     ax.tick_params(axis="y", length=0)
     ax.set(ylim=(-len(lanes) + 0.4, 0.6), xlim=(min(years) - 0.45, max(years) + 0.45))
     ax.set_xticks(range(math.floor(min(years)), math.ceil(max(years)) + 1))
+    ax.set_xlabel("year")
     ax.spines[["left", "bottom"]].set_visible(False)
-    picture.summary = "\n".join(f"{year:.1f}  {title}: {' '.join(text.split())}" for title, year, text in events)
+    picture.summary = "\n".join(f"{title}: {' '.join(text.split())}" for title, _year, text in events)
     return picture
 
 
@@ -208,7 +208,7 @@ def temperature(labels, temperatures):
         line.set_ydata(curve)
         dot.set_data([temperature], [2**bits])
         title.set_text(f'query "{query}", temperature {temperature:.3g}')
-        head.set_text(f"entropy {bits:.2f} bits = {2**bits:.2f} positions")
+        head.set_text(f"entropy {bits:.2f} bits, {2**bits:.2f} positions")
         best = int(np.argmax(weights))
         return (
             f'query "{query}", temperature {temperature:.3g}: largest weight {weights[best]:.3f} on "{labels[best]}"\n'
@@ -230,7 +230,8 @@ def hull(labels, points):
     plane, side = picture.subplots(1, 2, width_ratios=(1.7, 1))
     triangles = Triangulation(*points.T)
     find, centre = triangles.get_trifinder(), points.mean(axis=0)
-    plane.tripcolor(triangles, np.zeros(len(points)), cmap=matplotlib.colors.ListedColormap([LIGHT]), zorder=0)
+    region = PolyCollection(points[triangles.triangles], facecolor=LIGHT, edgecolor=LIGHT, lw=1, zorder=0, label="hull")
+    plane.add_collection(region)
     plane.plot(*points.T, "o", color=GREY, ms=5)
     for label, point in dict(zip(labels, points)).items():  # equal words share one point
         _label_point(plane, label, point, points)
@@ -238,8 +239,8 @@ def hull(labels, points):
     (track,) = plane.plot([], [], color=ORANGE, lw=1.2, alpha=0.7)
     (asked,) = plane.plot([], [], "x", color=BLUE, ms=9, mew=2.2, label="query $q$")
     (answer,) = plane.plot([], [], "o", color=ORANGE, ms=9, label="output")
-    plane.set(xlabel="first direction", ylabel="second direction", title="the convex hull, shaded")
-    plane.legend(loc="upper left", bbox_to_anchor=(0, -0.14), ncols=2, borderaxespad=0)
+    plane.set(xlabel="first direction of spread", ylabel="second direction of spread")
+    plane.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
     bars, texts = _bars(side, labels, np.zeros(len(labels)), BLUE, "{:.2f}", 0, 1)
     side.set(xlabel="weight")
     title = side.set_title("", loc="left")
@@ -261,34 +262,34 @@ def hull(labels, points):
 
 
 @styled
-def regression(x, y, grid, truth):
+def regression(u, v, grid, truth):
     """Noisy points, the curve behind them and a fitted curve; below, the weights of one query.
 
-    x, y         (n,) the points; grid, truth (m,) the curve they were drawn from
+    u, v         (n,) the points; grid, truth (m,) the curve they were drawn from
     show(bandwidth, query, fit (m,), value, weights (n,), error)
     """
     picture = Picture(8.6, 4.4, LIVE_DPI)
     top, bottom = picture.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
     top.plot(grid, truth, color=GREY, lw=1.4, ls=(0, (4, 3)), label="true curve")
-    top.plot(x, y, "o", color=GREY, ms=4, alpha=0.75, label="noisy points")
+    top.plot(u, v, "o", color=GREY, ms=4, alpha=0.75, label="noisy points")
     (line,) = top.plot(grid, truth, color=BLUE, label="fit")
     (dot,) = top.plot([0], [0], "o", color=ORANGE, ms=9, label="fit at the query")
-    top.set(ylabel="y", xlim=(grid[0], grid[-1]), ylim=_padded(y))
+    top.set(ylabel="v", xlim=_padded(grid, 0.02), ylim=_padded(v))
     top.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     title = top.set_title("", loc="left")
-    stems = bottom.vlines(x, 0, np.zeros(len(x)), color=BLUE, lw=2.5)
+    stems = bottom.vlines(u, 0, np.zeros(len(u)), color=BLUE, lw=2.5)
     (mark,) = bottom.plot([0, 0], [0, 1], color=ORANGE, lw=1.2, ls=(0, (4, 3)))
-    bottom.set(ylim=(0, 1), xlabel="x", ylabel="weight /\nlargest weight")
+    bottom.set(ylim=(0, 1), xlabel="u", ylabel="weight /\nlargest weight")
 
     def show(bandwidth, query, fit, value, weights, error):
         line.set_ydata(fit)
         dot.set_data([query], [value])
-        stems.set_segments([[(a, 0), (a, w)] for a, w in zip(x, weights / weights.max())])
+        stems.set_segments([[(a, 0), (a, w)] for a, w in zip(u, weights / weights.max())])
         mark.set_xdata([query, query])
         title.set_text(f"bandwidth {bandwidth:.3g}: error to the true curve {error:.3f}")
         return (
             f"bandwidth {bandwidth:.3g}: root mean square error to the true curve {error:.3f}\n"
-            f"at x = {query:.2f} the fit is {value:.3f}, largest weight {weights.max():.3f}"
+            f"at g = {query:.2f} the fit is {value:.3f}, largest weight {weights.max():.3f}"
         )
 
     return _moving(picture, show, line, dot, stems, mark, title)
@@ -348,8 +349,8 @@ def _plain_log_ticks(axis, digits=(1,)):
     axis.set_minor_formatter(NullFormatter())
 
 
-def _padded(values):
-    room = 0.08 * np.ptp(values)
+def _padded(values, share=0.08):
+    room = share * np.ptp(values)
     return min(values) - room, max(values) + room
 
 

@@ -16,7 +16,7 @@ from attn_helpers import check, predict, scaled_dot_product_attention, softmax
 from attn_helpers.exercises import Feedback
 
 EXERCISES = ["softmax", "attend", "effective_positions", "kernel_regression"]
-ARITY = {"softmax": 1, "attend": 2, "effective_positions": 1, "kernel_regression": 4}
+ARITY = {"softmax": 1, "attend": 3, "effective_positions": 1, "kernel_regression": 4}
 GENERIC = re.compile(r"^(the result|your function)\b")
 
 
@@ -55,13 +55,13 @@ def softmax_in_place_of_a_copy(x):
     return x
 
 
-def attend_by_loop(question, rows):
-    weights = softmax_by_loop([sum(a * b for a, b in zip(question, row)) for row in rows])
+def attend_by_loop(question, rows, t):
+    weights = softmax_by_loop([sum(a * b for a, b in zip(question, row)) / t for row in rows])
     return [sum(w * row[j] for w, row in zip(weights, rows)) for j in range(len(question))]
 
 
-def attend_into_one_buffer(q, X, buffer=np.empty(3)):  # noqa: B008
-    buffer[:] = stable(X @ q) @ X
+def attend_into_one_buffer(q, X, T, buffer=np.empty(3)):  # noqa: B008
+    buffer[:] = stable(X @ q / T) @ X
     return buffer
 
 
@@ -103,12 +103,12 @@ RIGHT = {
         "keeps axes": lambda s: np.exp(s - s.max(-1, keepdims=True)) / np.exp(s - s.max(-1)).sum(-1, keepdims=True),
     },
     "attend": {
-        "reference": lambda q, X: softmax(X @ q) @ X,
+        "reference": lambda q, X, T: softmax(X @ q, temperature=T) @ X,
         "plain loop, list": attend_by_loop,
-        "average": lambda q, X: np.average(X, axis=0, weights=scipy.special.softmax(X.dot(q))),
-        "einsum": lambda a, B: np.einsum("n,nd->d", stable(np.einsum("nd,d", B, a)), B),
-        "attention": lambda q, X: scaled_dot_product_attention(q[None], X, X, scale=1)[0][0],
-        "float32": lambda q, X: stable32(np.float32(X) @ np.float32(q)) @ np.float32(X),
+        "average": lambda q, X, T: np.average(X, axis=0, weights=scipy.special.softmax(X.dot(q) / T)),
+        "einsum": lambda a, B, c: np.einsum("n,nd->d", stable(np.einsum("nd,d", B, a) / c), B),
+        "attention": lambda q, X, T: scaled_dot_product_attention(q[None], X, X, scale=1 / T)[0][0],
+        "float32": lambda q, X, T: stable32(np.float32(X) @ np.float32(q) / np.float32(T)) @ np.float32(X),
         "one buffer": attend_into_one_buffer,
     },
     "effective_positions": {
@@ -148,17 +148,22 @@ WRONG = {
         "largest only": (lambda s: np.eye(len(s))[np.argmax(s)], "temperature 0"),
     },
     "attend": {
-        "weights": (lambda q, X: softmax_by_loop(X @ q), "these are the weights"),
-        "scores": (lambda q, X: np.inner(X, q), "these are the scores"),
-        "not summed": (lambda q, X: X * stable(X @ q).reshape(-1, 1), "not summed"),
-        "scores as weights": (lambda q, X: X.T @ X @ q, "the scores are used as weights"),
-        "plain mean": (lambda q, X: sum(X) / len(X), "mean of the rows"),
-        "best row": (lambda q, X: max(X, key=lambda x: x @ q), "largest score"),
-        "exp overflows": (lambda q, X: np.average(X, axis=0, weights=np.exp(X @ q)), "exp overflows"),
-        "scaled": (lambda q, X: stable(X @ q / X.shape[1] ** 0.5) @ X, "divided by sqrt(d)"),
-        "cosine": (lambda q, X: stable(X @ q / np.sqrt((X * X).sum(1) * (q @ q))) @ X, "cosines"),
+        "weights": (lambda q, X, T: softmax_by_loop(X @ q / T), "these are the weights"),
+        "scores": (lambda q, X, T: np.inner(X, q), "these are the scores"),
+        "divided scores": (lambda q, X, T: np.inner(X, q) / T, "these are the scores"),
+        "not summed": (lambda q, X, T: X * stable(X @ q / T).reshape(-1, 1), "not summed"),
+        "wrong sum": (lambda q, X, T: [sum(w * x) for w, x in zip(stable(X @ q / T), X)], "over the features (axis 1)"),
+        "no temperature": (lambda q, X, T: stable(X @ q) @ X, "temperature plays no part"),
+        "times temperature": (lambda q, X, T: stable(T * (X @ q)) @ X, "multiplied by the temperature"),
+        "temperature after softmax": (lambda q, X, T: stable(X @ q) @ X / T, "weights are divided by the temperature"),
+        "scores as weights": (lambda q, X, T: X.T @ (X @ q / T), "the scores are used as weights"),
+        "plain mean": (lambda q, X, T: sum(X) / len(X), "mean of the rows"),
+        "best row": (lambda q, X, T: max(X, key=lambda x: x @ q), "largest score"),
+        "exp overflows": (lambda q, X, T: np.average(X, axis=0, weights=np.exp(X @ q / T)), "exp overflows"),
+        "scaled": (lambda q, X, T: stable(X @ q / X.shape[1] ** 0.5 / T) @ X, "divided by sqrt(d)"),
+        "cosine": (lambda q, X, T: stable(X @ q / np.sqrt((X * X).sum(1) * (q @ q)) / T) @ X, "cosines"),
         "softmax over features": (
-            lambda q, X: np.sum([stable(x * q) * x for x in X], axis=0),
+            lambda q, X, T: np.sum([stable(x * q / T) * x for x in X], axis=0),
             "over the features of each row",
         ),
     },
@@ -183,7 +188,7 @@ WRONG = {
         "sign": (lambda q, x, y, b: mean_by(1 / gauss(q, x, b), y), "minus sign"),
         "softmax over queries": (lambda q, x, y, b: share(gauss(q, x, b), axis=0) @ y, "ran over the queries"),
         "not divided": (lambda q, x, y, b: gauss(q, x, b) @ y, "not divided by its sum"),
-        "nearest": (lambda q, x, y, b: y[np.argmax(gauss(q, x, b), axis=1)], "nearest x"),
+        "nearest": (lambda q, x, y, b: y[np.argmax(gauss(q, x, b), axis=1)], "nearest u"),
     },
 }
 
@@ -203,15 +208,15 @@ ALSO_WRONG = {
         sum,
     ],
     "attend": [
-        lambda q, X: q,
-        lambda q, X: X.sum(axis=0),
-        lambda q, X: stable(-X @ q) @ X,
-        lambda q, X: stable(X @ q / len(X)) @ X,
-        lambda q, X: (stable(X @ q) @ X)[None],
-        lambda q, X: np.outer(stable(X @ q), q),
-        lambda q, X: stable(-((X - q) ** 2).sum(axis=1)) @ X,
-        lambda q, X: (stable(X @ q) @ X, stable(X @ q)),
-        np.dot,
+        lambda q, X, T: q,
+        lambda q, X, T: X.sum(axis=0),
+        lambda q, X, T: stable(-X @ q / T) @ X,
+        lambda q, X, T: stable(X @ q / len(X) / T) @ X,
+        lambda q, X, T: (stable(X @ q / T) @ X)[None],
+        lambda q, X, T: np.outer(stable(X @ q / T), q),
+        lambda q, X, T: stable(-((X - q) ** 2).sum(axis=1) / T) @ X,
+        lambda q, X, T: (stable(X @ q / T) @ X, stable(X @ q / T)),
+        lambda q, X, T: np.dot(X, q)[:3],
     ],
     "effective_positions": [
         len,
@@ -470,6 +475,16 @@ def radio(prediction):
     return next(child for child in prediction.children if isinstance(child, widgets.RadioButtons))
 
 
+def guess(prediction, option):
+    """Choose an option and press the button."""
+    radio(prediction).value = option
+    button(prediction).click()
+
+
+def button(prediction):
+    return next(child for child in prediction.children if isinstance(child, widgets.Button))
+
+
 def reply(prediction):
     """The text under the options, without its tags."""
     return html.unescape(re.sub("<[^>]*>", "", prediction.children[-1].value))
@@ -485,24 +500,35 @@ def test_nothing_is_chosen_computed_or_told_before_the_guess():
     assert reply(prediction) == ""
     assert calls == []
     radio(prediction).value = "one"
+    radio(prediction).value = "three"  # as the arrow keys do on their way
+    assert calls == []
+    button(prediction).click()
     assert calls == [1]
 
 
-@pytest.mark.parametrize("guess", ["one", "two", "three"])
-def test_a_guess_is_recorded_closes_the_question_and_is_answered(guess):
+def test_a_guess_without_a_choice_is_asked_for():
     prediction = asked()
-    radio(prediction).value = guess
-    assert prediction.guess == guess
-    assert radio(prediction).disabled
-    assert guess in reply(prediction)
+    button(prediction).click()
+    assert reply(prediction) == "Choose an option first."
+    guess(prediction, "one")
+    assert "Your guess: one" in reply(prediction)
+
+
+@pytest.mark.parametrize("option", ["one", "two", "three"])
+def test_a_guess_is_recorded_closes_the_question_and_is_answered(option):
+    prediction = asked()
+    guess(prediction, option)
+    assert prediction.guess == option
+    assert radio(prediction).disabled and button(prediction).disabled
+    assert option in reply(prediction)
     assert "Computed: two" in reply(prediction)
 
 
 def test_only_the_first_guess_counts():
     # two clicks may be on their way before the first closes the question
     prediction = asked()
-    radio(prediction).value = "one"
-    radio(prediction).value = "two"
+    guess(prediction, "one")
+    guess(prediction, "two")
     assert prediction.guess == "one"
     assert "Your guess: one" in reply(prediction)
 
@@ -510,14 +536,14 @@ def test_only_the_first_guess_counts():
 @pytest.mark.parametrize("wrong", ["four", None, 2, np.array(["one", "two"])], ids=repr)
 def test_a_computed_answer_that_is_not_an_option_is_shown_as_an_error(wrong):
     prediction = asked(lambda: wrong)
-    radio(prediction).value = "one"
+    guess(prediction, "one")
     assert "ValueError" in reply(prediction)
     assert "Computed" not in reply(prediction)
 
 
 def test_an_answer_that_fails_is_shown_as_an_error():
     prediction = asked(lambda: 1 / 0)
-    radio(prediction).value = "one"
+    guess(prediction, "one")
     assert "ZeroDivisionError: division by zero" in reply(prediction)
     assert prediction.guess == "one"
 
@@ -525,7 +551,7 @@ def test_an_answer_that_fails_is_shown_as_an_error():
 @pytest.mark.parametrize("right", ["two", np.str_("two")], ids=repr)
 def test_the_answer_may_be_a_numpy_string(right):
     prediction = asked(lambda: right)
-    radio(prediction).value = "two"
+    guess(prediction, "two")
     assert reply(prediction) == "Your guess: two. Computed: two."
 
 
@@ -538,6 +564,6 @@ def test_the_text_form_lists_the_question_and_the_options():
 def test_the_question_and_the_reply_are_text_not_html():
     prediction = predict("Is a < b?", ["<b>yes</b>", "no"], lambda: "<b>yes</b>")
     assert "Is a &lt; b?" in prediction.children[0].value
-    radio(prediction).value = "no"
+    guess(prediction, "no")
     assert "<b>yes" not in prediction.children[-1].value
     assert "Computed: <b>yes</b>." in html.unescape(prediction.children[-1].value)

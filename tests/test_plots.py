@@ -54,13 +54,13 @@ def test_a_wrong_number_of_labels_is_refused_with_both_numbers(make):
         make(WEIGHTS[:3])
 
 
-def test_power_law_shows_the_points_and_a_line_of_the_slope():
-    x = np.array([10.0, 100.0, 1000.0])
-    picture = plots.power_law(x, 3 / np.sqrt(x), -0.5, "n", "distance")
+def test_decay_shows_the_points_and_the_theory():
+    x, measured = np.array([10.0, 100.0, 1000.0]), np.array([1.1, 0.29, 0.1])
+    picture = plots.decay(x, measured, 3 / np.sqrt(x), "n", "distance")
     line, points = picture.axes[0].lines
-    assert np.allclose(points.get_ydata(), 3 / np.sqrt(x))
-    assert np.allclose(line.get_ydata(), points.get_ydata())
-    assert "1,000" in picture.summary
+    assert list(points.get_ydata()) == list(measured)
+    assert list(line.get_ydata()) == list(3 / np.sqrt(x))
+    assert picture.summary.splitlines()[-1].split() == ["1,000", "0.100", "0.095"]
 
 
 def test_timeline_has_a_lane_for_each_kind():
@@ -68,7 +68,7 @@ def test_timeline_has_a_lane_for_each_kind():
     ax = picture.axes[0]
     dots = [line for line in ax.lines if line.get_marker() == "o"]
     assert [list(dot.get_xdata()) for dot in dots] == [[2014.5], [2016.2, 2017.0]]
-    assert picture.summary.splitlines()[-1] == "2017.0  two: c d"
+    assert picture.summary.splitlines()[-1] == "two: c d"
 
 
 def test_labels_with_dollar_signs_are_drawn_as_they_are():
