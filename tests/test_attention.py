@@ -982,3 +982,22 @@ def test_entropy_rises_with_the_temperature(s, one, other):
     assume((s > -INF).any(axis=-1).all())
     cold, hot = (entropy(softmax(s, temperature=t)) for t in sorted([one, other]))
     assert (cold <= hot + 1e-9).all()
+
+
+@pytest.mark.parametrize("function", [scores, lambda q, k: attend(q, k, np.ones((2, 1)))], ids=["scores", "attend"])
+def test_scores_below_what_the_dtype_holds_are_refused_not_taken_as_hidden(function):
+    query, key = np.full((1, 4), 3e38, np.float32), np.full((2, 4), -3e38, np.float32)
+    with pytest.raises(ValueError, match="below what float32 can hold: make query or key smaller"):
+        function(query, key)
+
+
+def test_a_key_of_minus_infinity_is_hidden():
+    output, weights = attend([[1.0, 0.0]], [[-INF, 1.0], [1.0, 1.0]], [[5.0], [7.0]])
+    assert weights.tolist() == [[0.0, 1.0]]
+    assert output.tolist() == [[7.0]]
+
+
+@pytest.mark.parametrize("function", [softmax, entropy, lambda x: attend(x, x, x)])
+def test_a_masked_array_is_refused_since_its_mask_would_be_lost(function):
+    with pytest.raises(TypeError, match="is a masked array"):
+        function(np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]]))
