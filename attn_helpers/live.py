@@ -117,7 +117,8 @@ def quiet(control):
 
 
 def _pre(text, role, color):
-    return f'<pre role="{role}" style="color:{color};white-space:pre-wrap">{html.escape(text)}</pre>'
+    style = f"color:{color};white-space:pre-wrap;word-break:normal;overflow-wrap:break-word"
+    return f'<pre role="{role}" style="{style}">{html.escape(text)}</pre>'
 
 
 def _running_loop():
