@@ -343,6 +343,8 @@ def _is_stub(answer):
     if answer is None or answer is ...:
         return True
     code = getattr(answer, "__code__", None)
-    steps = [] if code is None else [s for s in dis.get_instructions(code) if s.opname not in ("RESUME", "NOP")]
-    constants = [s.argval for s in steps if s.opname in ("LOAD_CONST", "RETURN_CONST")]
-    return constants == [None] and all(s.opname in ("LOAD_CONST", "RETURN_CONST", "RETURN_VALUE") for s in steps)
+    return code is not None and _steps(code) == _steps((lambda: None).__code__)
+
+
+def _steps(code):
+    return [(step.opname, step.argval) for step in dis.get_instructions(code) if step.opname != "NOP"]

@@ -88,7 +88,9 @@ def styled(function):
 
 def table(columns):
     """Lay out {heading: list} as aligned text: words to the left, numbers with three decimals to the right."""
-    cells = {head: [v if isinstance(v, str) else f"{v + 0.0:.3f}" for v in values] for head, values in columns.items()}
+    cells = {
+        head: [v if isinstance(v, str) else f"{_no_minus(v):.3f}" for v in values] for head, values in columns.items()
+    }
     lines = []
     for row in zip(*([head, *column] for head, column in cells.items())):
         parts = []
@@ -307,7 +309,7 @@ def _bars(ax, labels, values, color, form, low, high):
     texts = [ax.text(0, row, "", va="center", fontsize=8.5, color="#222222") for row in rows]
     ax.set_yticks(rows, labels, parse_math=False)
     ax.tick_params(axis="y", length=0)
-    room = 0.16 * (high - low)
+    room = 0.16 * (high - low) or 1
     ax.set(ylim=(len(labels) - 0.4, -0.6), xlim=(low - (room if low < 0 else 0), high + room))
     if (low, high) == (0, 1):
         ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
@@ -319,8 +321,13 @@ def _set_bars(bars, texts, values, form):
     gap = 0.012 * np.ptp(texts[0].axes.get_xlim())
     for bar, text, value in zip(bars, texts, values):
         bar.set_width(value)
-        text.set_text(form.format(value + 0.0))
+        text.set_text(form.format(_no_minus(value)))
         text.set(x=value + gap if value >= 0 else value - gap, ha="left" if value >= 0 else "right")
+
+
+def _no_minus(value):
+    """Round to three decimals, so that nothing is written as -0.000."""
+    return round(float(value), 3) + 0.0
 
 
 def _label_point(ax, label, point, points):

@@ -38,6 +38,12 @@ def test_scores_and_weights_holds_both_and_names_every_position():
     assert picture.summary.splitlines()[2].split() == ["$$", "-1.000", "0.050"]
 
 
+def test_nothing_is_written_as_minus_zero():
+    picture = plots.scores_and_weights(["a"], [-1e-9], [0.0])
+    assert picture.summary.splitlines()[1].split() == ["a", "0.000", "0.000"]
+    assert texts(picture.axes[0]) == ["0.0"]
+
+
 def test_weight_panels_share_one_scale():
     picture = plots.weight_panels(LABELS, {"sharp": WEIGHTS, "flat": np.full(4, 0.25)})
     assert [widths(ax) for ax in picture.axes] == [list(WEIGHTS), [0.25] * 4]

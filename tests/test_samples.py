@@ -1,7 +1,9 @@
 """The word vectors, and what importing the package does and does not do."""
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -220,3 +222,11 @@ def test_the_package_works_from_a_folder_that_cannot_be_written(tmp_path):
     assert Path(facts["file"]).parent == home / "attn_helpers"
     assert facts["shape"] == [2, 50]
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+def test_the_data_is_what_its_readme_says():
+    folder = PACKAGE / "data"
+    lines = (folder / "README.md").read_text(encoding="utf-8").splitlines()
+    stated = dict(line.split()[::-1] for line in lines if re.fullmatch(r" {4}[0-9a-f]{64}  \S+", line))
+    files = [file for file in folder.iterdir() if file.name.endswith(".npz")]
+    assert stated == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
