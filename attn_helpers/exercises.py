@@ -8,7 +8,7 @@ import ipywidgets as widgets
 import numpy as np
 
 from attn_helpers.attention import entropy, softmax
-from attn_helpers.live import RED, quiet
+from attn_helpers.live import RED, pre, quiet
 
 
 class Feedback:
@@ -19,6 +19,9 @@ class Feedback:
 
     def __repr__(self):
         return {True: "Correct: ", False: "Not yet: ", None: "Not attempted yet: "}[self.correct] + self.message
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": repr(self), "text/html": pre(repr(self), "status", "inherit")}
 
 
 class check:
@@ -47,6 +50,11 @@ class check:
                 (
                     lambda s: _share(np.exp(s - s.min())),
                     "subtracting the minimum makes scores larger, not smaller: subtract the maximum",
+                ),
+                (lambda s: _share(np.exp(s - 1000)), "a fixed constant cannot fit all scores: subtract the largest"),
+                (
+                    lambda s: np.exp(s - np.log(np.exp(s).sum())),
+                    "exp(1000) overflows inside the logarithm: subtract the largest score before exp",
                 ),
                 (lambda s: np.exp(s - s.max()), "the weights do not sum to 1: divide by the sum"),
                 (
@@ -80,7 +88,7 @@ class check:
             answer,
             cases=[(q, X, 0.7), (q, X, 1.9), (9000 * q, X, 2.0)],
             right=lambda q, X, T: weights(q, X, T) @ X,
-            hint="scores are X @ q with shape (n,), and the weighted sum of the rows is weights @ X",
+            hint="scores are X @ q, shape (n,), and the weighted sum is weights @ X; does your softmax return?",
             mistakes=[
                 (weights, "these are the weights (n,): the output is their weighted sum of the rows of X, (d,)"),
                 (lambda q, X, T: X @ q, "these are the scores (n,): softmax and the weighted sum are missing"),
@@ -89,6 +97,10 @@ class check:
                 (
                     lambda q, X, T: (weights(q, X, T)[:, None] * X).sum(axis=1),
                     "the sum ran over the features (axis 1), not over the positions (axis 0)",
+                ),
+                (
+                    lambda q, X, T: np.exp(X @ q / T - (X @ q / T).max()) @ X,
+                    "the weights do not sum to 1: divide by the sum",
                 ),
                 (lambda q, X, T: weights(q, X, 1) @ X, "the temperature plays no part: divide the scores by it"),
                 (lambda q, X, T: softmax(X @ q * T) @ X, "the scores are multiplied by the temperature: divide by it"),
@@ -152,6 +164,7 @@ class check:
                     "the entropy is in bits and the power has base e: use 2 ** H, or np.log with np.exp",
                 ),
                 (lambda w: 2 ** -entropy(w), "the minus sign of the entropy is missing"),
+                (len, "this counts all positions, whatever their weight"),
                 (np.count_nonzero, "this counts the positions with any weight at all, however small"),
                 (
                     lambda w: 1 / (w**2).sum(),
@@ -162,6 +175,7 @@ class check:
                     "this is 1 / the largest weight, another measure of spread; the exercise asks for 2 ** entropy",
                 ),
             ],
+            hint="the logarithm of 0 does not exist: leave the zeros out of the sum",
             praise="2 ** H counts equal weights as whole positions and small ones in part.",
         )
 
@@ -196,6 +210,14 @@ class check:
                 (
                     lambda q, u, v, b: np.exp(-((q[:, None] - u) ** 2) / (2 * b**2)) @ v,
                     "the kernel is not divided by its sum, so the weights do not sum to 1",
+                ),
+                (
+                    lambda q, u, v, b: _share(np.exp(-((q[:, None] - u) ** 2) / 2 / b**2)) @ v,
+                    "softmax ran over the whole (m, n) matrix: each query needs a sum of its own",
+                ),
+                (
+                    lambda q, u, v, b: fit(q, u, v, 1 / b**2),
+                    "the scores are multiplied by bandwidth ** 2: divide by it",
                 ),
                 (lambda q, u, v, b: fit(q, u, v, 1), "the bandwidth plays no part: the temperature is bandwidth ** 2"),
                 (
@@ -282,7 +304,8 @@ def _judge(answer, cases, right, mistakes, praise, hint=""):
     if all(map(_equal, results, targets)):
         return Feedback(True, praise)
     wrong = next(i for i, result in enumerate(results) if not _equal(result, targets[i]))
-    for these in (range(len(cases)), [wrong]):
+    telling = np.isfinite(results[wrong]).all() and results[wrong].any()  # NaN and zeros have many causes
+    for these in (range(len(cases)), [wrong]) if telling else (range(len(cases)),):
         for mistake, message in mistakes:
             if all(_equal(results[i], np.asarray(mistake(*cases[i]), dtype=float)) for i in these):
                 return Feedback(False, message + ".")

@@ -79,6 +79,8 @@ def kernel_explorer(u, v, grid, truth):
     Source: Nadaraya, "On Estimating Regression" (1964); Watson, "Smooth Regression Analysis" (1964).
     """
 
+    u, v, grid, truth = (np.asarray(array, dtype=float) for array in (u, v, grid, truth))
+
     def weigh(queries, bandwidth):
         return softmax(-((queries[:, None] - u) ** 2) / 2, temperature=bandwidth**2)
 
@@ -98,6 +100,8 @@ def kernel_explorer(u, v, grid, truth):
 
 def _look_up(name, words, least, most=None):
     """(list of words, vectors) for an argument that is a sentence or a list of words."""
+    if not isinstance(words, (str, list, tuple)):
+        raise TypeError(f"{name} is {words!r}, but must be words with blanks between them or a list of words")
     words = words.split() if isinstance(words, str) else list(words)
     if len(set(words)) < least or (most and len(words) > most):
         wanted = "exactly" if most else "at least"

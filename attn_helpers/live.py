@@ -93,10 +93,10 @@ class Live(widgets.VBox):
         self._image.layout.border = f"{BORDER}px solid {RED if error else 'transparent'}"
         if error:
             text = f"{type(error).__name__}: {error}\nat {self.values}; the picture still shows older values"
-            self._message.value = _pre(text, "alert", RED)
+            self._message.value = pre(text, "alert", RED)
         else:
             self._message.value = ""
-            self._text.value = _pre(self.picture.summary, "status", "inherit")
+            self._text.value = pre(self.picture.summary, "status", "inherit")
 
     def __repr__(self):
         return self.picture.summary
@@ -116,7 +116,8 @@ def quiet(control):
         control.comm.handle_msg = control._handle_msg
 
 
-def _pre(text, role, color):
+def pre(text, role, color):
+    """Write text as HTML that keeps its lines and breaks between words; role is what a screen reader is told."""
     style = f"color:{color};white-space:pre-wrap;word-break:normal;overflow-wrap:break-word"
     return f'<pre role="{role}" style="{style}">{html.escape(text)}</pre>'
 

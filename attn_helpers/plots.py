@@ -238,11 +238,13 @@ def hull(labels, points):
     for label, point in dict(zip(labels, points)).items():  # equal words share one point
         _label_point(plane, label, point, points)
     plane.margins(0.1, 0.13)
-    (track,) = plane.plot([], [], color=ORANGE, lw=1.2, alpha=0.7)
+    (track,) = plane.plot([], [], color=ORANGE, lw=1.2, alpha=0.7, label="its path")
     (asked,) = plane.plot([], [], "x", color=BLUE, ms=9, mew=2.2, label="query $q$")
     (answer,) = plane.plot([], [], "o", color=ORANGE, ms=9, label="output")
     plane.set(xlabel="first direction of spread", ylabel="second direction of spread")
-    plane.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+    plane.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=4, columnspacing=1.2, handletextpad=0.4, borderaxespad=0.2
+    )
     bars, texts = _bars(side, labels, np.zeros(len(labels)), BLUE, "{:.2f}", 0, 1)
     side.set(xlabel="weight")
     title = side.set_title("", loc="left")

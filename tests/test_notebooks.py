@@ -120,13 +120,12 @@ def test_links_between_the_files_resolve(path, notebook):
 
 
 def test_every_exercise_has_a_folded_solution_that_its_check_accepts(notebook):
-    exercises = 0
+    exercises, scope = 0, {"np": np}
     for cell, following in zip(notebook.cells, notebook.cells[1:]):
         for exercise, name in re.findall(r"^check\.(\w+)\((\w+)\)", cell.source, re.MULTILINE):
             exercises += 1
             solution = re.search(r"<details>.*?```python\n(.*?)```\n</details>", following.source, re.DOTALL)
             assert solution, f"{cell.id}: no folded solution under it"
-            scope = {"np": np}
             exec(solution.group(1), scope)
             feedback = getattr(attn_helpers.check, exercise)(scope[name])
             assert feedback.correct is True, f"{cell.id}: {feedback}"
