@@ -1,23 +1,61 @@
-"""Helpers of the attention notebooks: the maths, real vectors, pictures, sliders, exercises."""
+"""Helpers of the attention notebooks: the maths, real data, pictures, sliders, exercises."""
 
 from attn_helpers import plots
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.exercises import check, predict
-from attn_helpers.explorers import hull_explorer, kernel_explorer, temperature_explorer
-from attn_helpers.samples import SENTENCES, vocabulary, word_vectors
+from attn_helpers.explorers import (
+    head_explorer,
+    hull_explorer,
+    kernel_explorer,
+    pipeline_explorer,
+    rope_explorer,
+    sense_explorer,
+    temperature_explorer,
+)
+from attn_helpers.rope import apply_rope
+from attn_helpers.samples import (
+    MINILM_HEADS,
+    MINILM_SENTENCES,
+    RELATIONS,
+    SENTENCES,
+    SMOLLM2_HEADS,
+    SMOLLM2_TEXTS,
+    bank_senses,
+    minilm_head,
+    minilm_states,
+    smollm2_head,
+    vocabulary,
+    word_relation,
+    word_vectors,
+)
 
 __all__ = [
+    "MINILM_HEADS",
+    "MINILM_SENTENCES",
+    "RELATIONS",
     "SENTENCES",
+    "SMOLLM2_HEADS",
+    "SMOLLM2_TEXTS",
+    "apply_rope",
+    "bank_senses",
     "check",
     "entropy",
+    "head_explorer",
     "hull_explorer",
     "kernel_explorer",
+    "minilm_head",
+    "minilm_states",
+    "pipeline_explorer",
     "plots",
     "predict",
+    "rope_explorer",
     "scaled_dot_product_attention",
     "scores",
+    "sense_explorer",
+    "smollm2_head",
     "softmax",
     "temperature_explorer",
     "vocabulary",
+    "word_relation",
     "word_vectors",
 ]

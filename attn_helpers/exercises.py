@@ -7,7 +7,7 @@ import html
 import ipywidgets as widgets
 import numpy as np
 
-from attn_helpers.attention import entropy, softmax
+from attn_helpers.attention import entropy, scores, softmax
 from attn_helpers.live import RED, pre, quiet
 
 
@@ -230,6 +230,429 @@ class check:
             praise="attention with Gaussian scores is Nadaraya-Watson regression.",
         )
 
+    @staticmethod
+    def previous_token(answer):
+        """answer(E (n, v), P (n, n)) -> Q, K (n, any width): position i looks at i - 1 (position 0 is free)."""
+        place = "a place is asked for, not a token: build Q and K from P, not from E"
+        return _judge_head(
+            answer,
+            "the previous token",
+            cures={
+                "the next token": "move the 1s of K the other way, or swap Q and K",
+                "the position itself": "Q and K mark the same positions: shift the rows of one of them by one",
+                "the token two back": "the shift is one too long: shift the rows by one position",
+                "the token two ahead": "the shift is too long and goes the other way: shift the rows by one position",
+                "the mirrored position": "P[::-1] turns the order round: np.roll(P, 1, axis=0) shifts it by one",
+                "everything but the previous token": "the sign is wrong: multiply Q by a positive number",
+                "the equal tokens": place,
+                "the equal tokens elsewhere": place,
+                "all tokens like the previous one": place,
+                "all tokens like the next one": place,
+                "the tokens after the equal ones": place,
+                "the tokens before the equal ones": place,
+            },
+            recipe="let row i of Q mark position i - 1, and row j of K position j",
+            praise="each position looks at the one before it",
+        )
+
+    @staticmethod
+    def first_token(answer):
+        """answer(E (n, v), P (n, n)) -> Q, K (n, any width): every position looks at position 0."""
+        return _judge_head(
+            answer,
+            "the first token",
+            cures={
+                "all positions alike": "each row has equal scores; if all rows of K are alike, swap Q and K",
+                "the position itself": "each query marks its own position: let all rows of Q mark position 0",
+                "the last token": "the last row of K answers: P[:, :1] is 1 in row 0 and 0 elsewhere",
+                "all tokens like the first": "E[0] is found wherever that token stands: mark the place, P[0]",
+                "everything but the first token": "the sign is wrong: multiply Q by a positive number",
+            },
+            recipe="make all rows of Q alike, and let only row 0 of K answer them",
+            praise="every position looks at position 0",
+        )
+
+    @staticmethod
+    def equal_tokens(answer):
+        """answer(E (n, v), P (n, n)) -> Q, K (n, any width): each position looks at all that hold its token."""
+        shifted = "the rows of Q or K are shifted: row i of both must belong to position i"
+        return _judge_head(
+            answer,
+            "the equal tokens",
+            cures={
+                "the position itself": "only the place is found: compare tokens (E), not positions (P)",
+                "the equal tokens elsewhere": "a position holds its own token, too: do not take it out",
+                "all other tokens": "the sign is wrong: multiply Q by a positive number",
+                "all tokens like the first": "every query asks for E[0]: row i of Q must hold its own token, E[i]",
+                "all tokens like the previous one": shifted,
+                "all tokens like the next one": shifted,
+                "the tokens after the equal ones": shifted,
+                "the tokens before the equal ones": shifted,
+            },
+            recipe="rows of E are equal where the tokens are: make Q and K from E alone",
+            praise="each position shares its weight equally among all that hold its token",
+        )
+
+    @staticmethod
+    def rotate(answer):
+        """answer(x (2,), position, theta) -> x turned counter-clockwise by position * theta radians."""
+
+        def turn(x, angle):
+            return np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ x
+
+        def mix(formula):
+            return lambda x, p, t: formula(x[0], x[1], np.cos(p * t), np.sin(p * t))
+
+        turned = "the turned pair is (cos * x[0] - sin * x[1], sin * x[0] + cos * x[1])"
+        return _judge(
+            answer,
+            cases=[([1.0, 0.5], 2, 0.3), ([0.7, -1.2], 5, 0.45), ([-0.4, 0.9], 3, 1.1), ([0.6, 0.8], 0, 0.7)],
+            right=lambda x, p, t: turn(x, p * t),
+            mistakes=[
+                (lambda x, p, t: turn(x, -p * t), f"this turns clockwise, the minus is in the wrong place: {turned}"),
+                (lambda x, p, t: turn(x, t), "the position plays no part: the angle is position * theta"),
+                (lambda x, p, t: turn(x, p), "theta plays no part: the angle is position * theta"),
+                (lambda x, p, t: turn(x, p + t), "the angle is position + theta: multiply them"),
+                (lambda x, p, t: turn(x, p / t), "the angle is position / theta: multiply them"),
+                (lambda x, p, t: turn(x, t**p), "the angle is theta ** position: multiply them"),
+                (lambda x, p, t: turn(x, (p + 1) * t), "this turns one step too far: position 0 is not turned at all"),
+                (lambda x, p, t: turn(x, 2 * p * t), "this turns by twice the angle position * theta"),
+                (lambda x, p, t: turn(x, p * t / 2), "this turns by half the angle position * theta"),
+                (
+                    lambda x, p, t: turn(x, np.deg2rad(p * t)),
+                    "the angle is in radians already, as np.cos expects it: leave out the conversion from degrees",
+                ),
+                (
+                    lambda x, p, t: turn(x, np.rad2deg(p * t)),
+                    "np.cos expects radians: do not convert the angle to degrees",
+                ),
+                (mix(lambda a, b, c, s: [s * a - c * b, c * a + s * b]), f"sin and cos are swapped: {turned}"),
+                (mix(lambda a, b, c, s: [c * b - s * a, s * b + c * a]), f"x[0] and x[1] are swapped: {turned}"),
+                (mix(lambda a, b, c, s: [c * a + s * b, s * a + c * b]), f"the minus is missing: {turned}"),
+                (mix(lambda a, b, c, s: [c * a - s * b, c * b - s * a]), f"there is one minus too many: {turned}"),
+                (
+                    mix(lambda a, b, c, s: [c * a + s * b, s * a - c * b]),
+                    f"this is a mirror image, not a turn, the minus is in the wrong place: {turned}",
+                ),
+                (mix(lambda a, b, c, s: [c * a - s * b, s * a - c * b]), f"the second sign is wrong: {turned}"),
+                (mix(lambda a, b, c, s: [c * a - s * b, b]), f"only the first number is turned: {turned}"),
+                (mix(lambda a, b, c, s: [a, s * a + c * b]), f"only the second number is turned: {turned}"),
+                (
+                    mix(lambda a, b, c, s: [c * a - s * b, s * (c * a - s * b) + c * b]),
+                    "the new first number was used for the second one: keep the old x[0] until both are computed",
+                ),
+                (
+                    mix(lambda a, b, c, s: [c * a - s * (s * a + c * b), s * a + c * b]),
+                    "the new second number was used for the first one: keep the old x[1] until both are computed",
+                ),
+                (mix(lambda a, b, c, s: [c * a, c * b]), f"both numbers are only shortened by cos: {turned}"),
+                (mix(lambda a, b, c, s: [c * a, s * b]), f"each number needs both, cos and sin: {turned}"),
+                (mix(lambda a, b, c, s: [c * a, s * a]), f"x[1] plays no part: {turned}"),
+                (mix(lambda a, b, c, s: [c, s]), f"x plays no part: {turned}"),
+                (lambda x, p, t: turn(np.eye(2), p * t), "this is the matrix of the turn: multiply it by x"),
+                (lambda x, p, t: x + p, "the position is added, which moves the pair: turn it instead"),
+                (lambda x, p, t: x + p * t, "the angle is added, which moves the pair: turn it instead"),
+                (lambda x, p, t: x * p, "the position is a factor, which stretches the pair: turn it instead"),
+                (lambda x, p, t: x * p * t, "the angle is a factor, which stretches the pair: turn it instead"),
+                (lambda x, p, t: p * t, "this is the angle: turn x by it"),
+                (lambda x, p, t: x, f"the pair is not turned: {turned}"),
+            ],
+            praise="the angle grows with the position, and the length of the pair stays.",
+        )
+
+    @staticmethod
+    def self_attention(answer):
+        """answer(X (n, d), W_Q (d, d_k), W_K (d, d_k), W_V (d, d_v)) -> Y (n, d_v)."""
+
+        def project(X, W_Q, W_K, W_V):
+            return X @ W_Q, X @ W_K, X @ W_V
+
+        return _judge(
+            answer,
+            cases=[
+                _draw((4, 5), (5, 3), (5, 3), (5, 2)),
+                _draw((5, 6), (6, 4), (6, 4), (6, 4)),
+                _draw((6, 3), (3, 3), (3, 3), (3, 2)),
+                _draw((4, 5), (5, 3), (5, 3), (5, 2), size=60),
+            ],
+            right=lambda *case: _attention(*project(*case)),
+            mistakes=[
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_Q, X @ W_K, X @ W_V, divisor=np.sqrt(X.shape[1])),
+                    "the scores are divided by sqrt(d): it is sqrt(d_k), the width of Q and K, W_Q.shape[1]",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_Q, X @ W_K, X),
+                    "the weights average X itself: the values are V = X @ W_V",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_Q, X @ W_V, X @ W_V),
+                    "the keys are made with W_V: K = X @ W_K",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_V, X @ W_K, X @ W_V),
+                    "the queries are made with W_V: Q = X @ W_Q",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_Q, X @ W_Q, X @ W_V),
+                    "queries and keys are both made with W_Q: K = X @ W_K",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_K, X @ W_K, X @ W_V),
+                    "queries and keys are both made with W_K: Q = X @ W_Q",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X, X @ W_K, X @ W_V),
+                    "the queries are X itself: Q = X @ W_Q",
+                ),
+                (lambda X, W_Q, W_K, W_V: _attention(X @ W_Q, X, X @ W_V), "the keys are X itself: K = X @ W_K"),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X, X, X @ W_V),
+                    "the scores compare X with X: W_Q and W_K play no part",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X, X, X @ W_V, divisor=np.sqrt(W_Q.shape[1])),
+                    "the scores compare X with X: W_Q and W_K play no part",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X, X, X),
+                    "this is attention on X itself: W_Q, W_K and W_V play no part",
+                ),
+                (
+                    lambda X, W_Q, W_K, W_V: _attention(X @ W_Q.T, X @ W_K.T, X @ W_V),
+                    "W_Q and W_K are transposed: Q = X @ W_Q, K = X @ W_K",
+                ),
+                *_after(project, [*_scaling("W_Q.shape[1]"), *_WEIGHING, *_ROLES]),
+            ],
+            hint="Q = X @ W_Q, K = X @ W_K, V = X @ W_V; the scores Q @ K.T are (n, n), the output is A @ V",
+            praise="Q, K and V come from the same X: that is self-attention.",
+        )
+
+    @staticmethod
+    def cross_attention(answer):
+        """answer(X (n, d), M (m, d), W_Q (d, d_k), W_K (d, d_k), W_V (d, d_v)) -> Y (n, d_v)."""
+
+        def project(X, M, W_Q, W_K, W_V):
+            return X @ W_Q, M @ W_K, M @ W_V
+
+        def source(q, k, v):
+            """Attention whose queries, keys and values come from X (0) or M (1)."""
+            return lambda *case: _attention(case[q] @ case[2], case[k] @ case[3], case[v] @ case[4])
+
+        return _judge(
+            answer,
+            cases=[
+                _draw((3, 6), (5, 6), (6, 4), (6, 4), (6, 2)),
+                _draw((4, 5), (4, 5), (5, 3), (5, 3), (5, 3)),
+                _draw((6, 3), (4, 3), (3, 3), (3, 3), (3, 2)),
+                _draw((3, 6), (5, 6), (6, 4), (6, 4), (6, 2), size=3600),
+            ],
+            right=lambda *case: _attention(*project(*case)),
+            mistakes=[
+                (source(0, 0, 0), "all comes from X, M plays no part: K = M @ W_K, V = M @ W_V"),
+                (source(1, 1, 1), "all comes from M, X plays no part: Q = X @ W_Q"),
+                (source(1, 0, 0), "the roles are swapped: the queries come from X, keys and values from M"),
+                (source(0, 1, 0), "the values come from X: those that look are in X, what they carry home is in M"),
+                (source(0, 0, 1), "the keys come from X: K = M @ W_K, so that X looks at M"),
+                (source(1, 0, 1), "queries and keys changed places: Q = X @ W_Q, K = M @ W_K"),
+                (source(1, 1, 0), "queries and keys come from M and the values from X: it is Q from X, K and V from M"),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(X @ W_Q, M @ W_K, M @ W_V, divisor=np.sqrt(X.shape[1])),
+                    "the scores are divided by sqrt(d): it is sqrt(d_k), the width of Q and K, W_Q.shape[1]",
+                ),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(X @ W_K, M @ W_Q, M @ W_V),
+                    "W_Q and W_K are exchanged: Q = X @ W_Q, K = M @ W_K",
+                ),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(X @ W_Q, M @ W_V, M @ W_V),
+                    "the keys are made with W_V: K = M @ W_K",
+                ),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(X @ W_Q, M @ W_K, M),
+                    "the weights average M itself: the values are V = M @ W_V",
+                ),
+                (lambda X, M, W_Q, W_K, W_V: _attention(X, M @ W_K, M @ W_V), "the queries are X itself: Q = X @ W_Q"),
+                (lambda X, M, W_Q, W_K, W_V: _attention(X @ W_Q, M, M @ W_V), "the keys are M itself: K = M @ W_K"),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(X, M, M @ W_V),
+                    "the scores compare X with M: W_Q and W_K play no part",
+                ),
+                (
+                    lambda X, M, W_Q, W_K, W_V: _attention(
+                        X @ W_Q, np.vstack([X @ W_K, M @ W_K]), np.vstack([X @ W_V, M @ W_V])
+                    ),
+                    "keys and values come from X and M together: here only M is looked at",
+                ),
+                *_after(project, [*_scaling("W_Q.shape[1]"), *_WEIGHING, *_ROLES]),
+            ],
+            hint="Q = X @ W_Q is (n, d_k), K = M @ W_K and V = M @ W_V have m rows, the scores are (n, m)",
+            praise="the rows of X look, the rows of M are looked at: that is cross-attention.",
+        )
+
+    @staticmethod
+    def permuted(answer):
+        """answer(Y (n, d_v), order (n,)) -> what self-attention gives for X[order], if it gives Y for X."""
+        moved = "the rows move as the rows of X do"
+        return _judge(
+            answer,
+            cases=[
+                (*_draw((4, 3)), [2, 0, 3, 1]),
+                (*_draw((5, 5)), [3, 0, 4, 2, 1]),
+                (*_draw((3, 6)), [1, 2, 0]),
+                (*_draw((6, 2)), [4, 0, 1, 5, 3, 2]),
+            ],
+            right=lambda Y, order: Y[order],
+            mistakes=[
+                (lambda Y, order: Y, f"Y is unchanged, as if the order had no effect at all: {moved}"),
+                (
+                    lambda Y, order: Y[np.argsort(order)],
+                    "this is the inverse order: row i of the result is row order[i] of Y, as in X[order]",
+                ),
+                (lambda Y, order: Y[order][order], "the order is applied twice: once is enough"),
+                (lambda Y, order: Y[:, order], f"the columns (features) are moved: {moved}, and columns stay"),
+                (lambda Y, order: Y[order][:, order], f"rows and columns are both moved: {moved}, and columns stay"),
+                (lambda Y, order: Y[::-1], f"the rows are reversed, whatever the order: {moved}"),
+                (lambda Y, order: Y[order][::-1], f"the rows are reversed after the move: {moved}"),
+                (lambda Y, order: Y[order - 1], "the positions count from 0: take order as it is, without - 1"),
+                (lambda Y, order: np.sort(Y, axis=0), f"each column is sorted, which mixes the rows: {moved}"),
+                (lambda Y, order: np.sort(Y, axis=1), f"each row is sorted, which mixes the features: {moved}"),
+                (lambda Y, order: np.take(Y, order), "np.take without axis picks single numbers: add axis=0"),
+                (lambda Y, order: Y[order].T, "this is transposed: keep a row for each position"),
+                (lambda Y, order: Y * order[:, None], "the rows are multiplied by the order: use it as an index"),
+                (lambda Y, order: Y.mean(axis=0) + 0 * Y, f"every row is the mean of the rows: {moved}"),
+                (lambda Y, order: Y.mean(axis=0), f"this is the mean of the rows: {moved}"),
+                (lambda Y, order: order, "this is the order itself: use it as an index of the rows of Y"),
+                (
+                    lambda Y, order: _attention(Y[order], Y[order], Y[order]),
+                    f"Y is the result of attention already, no new attention is needed: {moved}",
+                ),
+            ],
+            hint="order holds row numbers, each of 0 to n - 1 once",
+            praise="the rows move and nothing else changes: attention alone does not know the order.",
+        )
+
+    @staticmethod
+    def matrix_attention(answer):
+        """answer(Q (..., n_q, d_k), K (..., n_kv, d_k), V (..., n_kv, d_v)) -> Y (..., n_q, d_v)."""
+        return _judge(
+            answer,
+            cases=[
+                _draw((3, 4), (5, 4), (5, 2)),
+                _draw((4, 3), (4, 3), (4, 3)),
+                _draw((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 7)),
+                _draw((2, 3, 4, 6), (2, 3, 5, 6), (2, 3, 5, 7), size=3600),
+            ],
+            right=_attention,
+            mistakes=[
+                *_scaling("Q.shape[-1]"),
+                *_WEIGHING,
+                *_ROLES,
+                (
+                    _weigh(lambda S: softmax(S.ravel()).reshape(S.shape)),
+                    "softmax ran over the batch as well: the weights of each query must sum to 1",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V, axis=0),
+                    "softmax ran over axis 0: that is the batch, or in a 2-D matrix the queries; use axis=-1",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V, axis=1),
+                    "softmax ran over axis 1: right for a matrix, but with heads the keys are the last axis, axis=-1",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V, divisor=np.sqrt(Q.shape[1])),
+                    "d_k is taken from Q.shape[1]: with leading axes it is Q.shape[-1]",
+                ),
+                (
+                    lambda Q, K, V: np.dot(softmax(_logits(Q, K)), V),
+                    "np.dot pairs every batch and head with every other: use @, which keeps them apart",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V).sum(axis=0),
+                    "the first axis is summed away: it is the batch and stays",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V)[0],
+                    "this is only the first matrix of the batch: keep all of them",
+                ),
+            ],
+            hint="K.T reverses all axes, K.swapaxes(-1, -2) only the last two; use @, not np.dot, and keepdims=True",
+            praise="one formula for one matrix and for a batch of heads.",
+        )
+
+    @staticmethod
+    def column_attention(answer):
+        """answer(Q (d_k, n_q), K (d_k, n_kv), V (d_v, n_kv)), a COLUMN for each position -> Y (d_v, n_q)."""
+
+        def turned(Q, K, V):
+            return Q.T, K.T, V.T
+
+        return _judge(
+            answer,
+            cases=[
+                _draw((4, 3), (4, 5), (2, 5)),
+                _draw((3, 4), (3, 4), (3, 4)),
+                _draw((3, 4), (3, 4), (4, 4)),
+                _draw((4, 3), (4, 5), (2, 5), size=3600),
+            ],
+            right=lambda Q, K, V: _attention(Q.T, K.T, V.T).T,
+            mistakes=[
+                *_after(turned, _scaling("Q.shape[0]"), transpose=True),
+                *_after(turned, _WEIGHING_OF_COLUMNS, transpose=True),
+                (
+                    lambda Q, K, V: _attention(Q.T, K.T, V.T),
+                    "this is transposed: it is (d_v, n_q), a column for each query",
+                ),
+                (
+                    lambda Q, K, V: V @ softmax(Q.T @ K / np.sqrt(len(Q)), axis=0),
+                    "the scores are Q^T K, where a column belongs to a key: K^T Q has a column for each query",
+                ),
+                (
+                    lambda Q, K, V: V @ softmax(Q.T @ K / np.sqrt(len(Q)), axis=-1),
+                    "the weights of a query are a row here: V @ A needs them in a column, from K^T Q with axis=0",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V),
+                    "this is the row formula on columns, it compares features: the scores are K^T Q, the output V @ A",
+                ),
+                (
+                    lambda Q, K, V: _attention(Q, K, V, divisor=np.sqrt(len(Q))),
+                    "this is the row formula on columns, it compares features: the scores are K^T Q, the output V @ A",
+                ),
+                (
+                    lambda Q, K, V: V.T @ softmax(K.T @ Q / np.sqrt(len(Q)), axis=0),
+                    "V is transposed, but has its columns already: the output is V @ A",
+                ),
+                (
+                    lambda Q, K, V: softmax(K.T @ Q / np.sqrt(len(Q)), axis=0) @ V,
+                    "A @ V is the order for rows: with columns the output is V @ A",
+                ),
+            ],
+            hint="the scores K.T @ Q are (n_kv, n_q), softmax takes each column (axis=0), the output is V @ A",
+            praise="the column form is the row form transposed: V A in place of A V.",
+        )
+
+    @staticmethod
+    def shapes(answer):
+        """answer(n_q, n_kv, d, d_k, d_v) -> the shapes of W_V, Q, K, V, A, Y as a list of six pairs."""
+        return _judge(
+            answer,
+            cases=[(3, 5, 8, 4, 6), (7, 2, 4, 3, 9)],
+            right=lambda n_q, n_kv, d, d_k, d_v: [
+                (d, d_v),
+                (n_q, d_k),
+                (n_kv, d_k),
+                (n_kv, d_v),
+                (n_q, n_kv),
+                (n_q, d_v),
+            ],
+            mistakes=[],
+            hint="n_q, n_kv, d, d_k and d_v are whole numbers",
+            praise="rows are positions, and inner widths meet: Q K^T over d_k, A V over n_kv.",
+            explain=_first_wrong_shape,
+        )
+
 
 class Prediction(widgets.VBox):
     """A question with options; the recorded guess is compared with the computed answer."""
@@ -282,7 +705,7 @@ def predict(question, options, answer):
 
 
 @np.errstate(all="ignore")
-def _judge(answer, cases, right, mistakes, praise, hint=""):
+def _judge(answer, cases, right, mistakes, praise, hint="", explain=None):
     """Run the answer on every case; say what it got right or which known mistake it makes.
 
     cases     tuples of arguments; lists become arrays
@@ -290,43 +713,70 @@ def _judge(answer, cases, right, mistakes, praise, hint=""):
     mistakes  (function, message): an answer that gives a mistake's results, in all cases or at
               least in the first wrong one, gets its message
     hint      what to add where the answer raises an exception
+    explain   (case, result, right result) -> message, for wrong results that no mistake gives
     """
-    if _is_stub(answer):
-        return Feedback(None, "replace the ... by your code and run the cell again.")
-    if not callable(answer):
-        return Feedback(False, f"this is {type(answer).__name__}, not a function: pass its name, without brackets.")
+    if (feedback := _no_answer(answer)) is not None:
+        return feedback
     cases = [tuple(np.array(a) if isinstance(a, list) else a for a in case) for case in cases]
     try:
-        results = [_run(answer, case, hint) for case in cases]
+        results, failure = _run_all(answer, cases, hint)
     except _Refused as error:
         return Feedback(False, str(error))
     targets = [np.asarray(right(*case), dtype=float) for case in cases]
-    if all(map(_equal, results, targets)):
+    wrong = [i for i, result in enumerate(results) if not _equal(result, targets[i])]
+    if not wrong:
         return Feedback(True, praise)
-    wrong = next(i for i, result in enumerate(results) if not _equal(result, targets[i]))
-    telling = np.isfinite(results[wrong]).all() and results[wrong].any()  # NaN and zeros have many causes
-    for these in (range(len(cases)), [wrong]) if telling else (range(len(cases)),):
-        for mistake, message in mistakes:
-            if all(_equal(results[i], np.asarray(mistake(*cases[i]), dtype=float)) for i in these):
-                return Feedback(False, message + ".")
-    return Feedback(False, _difference(cases[wrong], results[wrong], targets[wrong]))
+    first = next((i for i in wrong if results[i] is not None), None)
+    message = None if first is None else _named(mistakes, cases, results, first)
+    if message or failure:
+        return Feedback(False, message or failure)
+    return Feedback(False, (explain or _difference)(cases[first], results[first], targets[first]))
 
 
 class _Refused(Exception):
     """An answer that cannot be compared; the text says why."""
 
 
-def _run(answer, case, hint):
+class _Failed(_Refused):
+    """An answer that raised an exception; it may still run on other cases."""
+
+
+def _no_answer(answer):
+    """The feedback on what is not attempted or not a function, None for what can be called."""
+    if _is_stub(answer):
+        return Feedback(None, "replace the ... by your code and run the cell again.")
+    if not callable(answer):
+        return Feedback(False, f"this is {type(answer).__name__}, not a function: pass its name, without brackets.")
+    return None
+
+
+def _run_all(answer, cases, hint):
+    """The result for each case, None where the answer raised, and the text of the first exception."""
+    results, failures = [], []
+    for case in cases:
+        try:
+            results.append(_numbers(_call(answer, case, hint)))
+        except _Failed as error:
+            results.append(None)
+            failures.append(str(error))
+    return results, next(iter(failures), None)
+
+
+def _call(answer, case, hint):
     given = copy.deepcopy(case)
     try:
         result = answer(*given)
     except Exception as error:
         reason = f"your function raised {type(error).__name__}: {error} (for {_show(case)})."
-        raise _Refused(f"{reason} Hint: {hint}." if hint else reason) from error
+        raise _Failed(f"{reason} Hint: {hint}." if hint else reason) from error
     if result is None:
         raise _Refused("your function returns None: is a return missing?")
     if not all(np.array_equal(a, b) for a, b in zip(given, case)):
         raise _Refused("your function changed its input: work on a copy.")
+    return result
+
+
+def _numbers(result):
     try:
         if np.iscomplexobj(result):
             raise TypeError
@@ -337,8 +787,29 @@ def _run(answer, case, hint):
         ) from None
 
 
+def _named(mistakes, cases, results, first):
+    """The message of the mistake with these results, None where there is none."""
+    telling = np.isfinite(results[first]).all() and results[first].any()  # NaN and zeros have many causes
+    for these in (range(len(cases)), [first]) if telling else (range(len(cases)),):
+        for mistake, message in mistakes:
+            if all(_equal(results[i], _outcome(mistake, cases[i])) for i in these):
+                return message + "."
+    return None
+
+
+def _outcome(mistake, case):
+    """What a mistake gives, None where its shapes do not fit."""
+    try:
+        return np.asarray(mistake(*case), dtype=float)
+    except (ValueError, IndexError):
+        return None
+
+
 def _equal(a, b):
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=True)
+    """True for equal results, within what float32 can hold; None (no result) equals None."""
+    if a is None or b is None:
+        return a is b
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True)
 
 
 def _difference(case, result, target):
@@ -351,6 +822,28 @@ def _difference(case, result, target):
     return f"the result{place} is {result[where]:.4g}, but should be {target[where]:.4g} (for {_show(case)})."
 
 
+def _first_wrong_shape(case, result, target):
+    """The first matrix whose shape is wrong, in letters; the numbers of a case are all different."""
+    if result.shape != target.shape:
+        return "six pairs are expected: the shapes of W_V, Q, K, V, A and Y, in this order."
+    letters = dict(zip(case, ("n_q", "n_kv", "d", "d_k", "d_v")))
+    place = next(i for i, (given, wanted) in enumerate(zip(result, target)) if not np.array_equal(given, wanted))
+    given, wanted = ([letters.get(x, f"{x:g}") for x in pairs[place]] for pairs in (result, target))
+    name, reason = _SHAPES[place]
+    turned = "the two numbers are exchanged: " if given == wanted[::-1] else ""
+    return f"{name} is ({', '.join(wanted)}), not ({', '.join(given)}): {turned}{reason}."
+
+
+_SHAPES = [
+    ("W_V", "it takes a row of width d to a value of width d_v"),
+    ("Q", "it has a row for each query, as wide as a key so that the two can be compared"),
+    ("K", "it has a row for each key, and the keys stand in the sequence that is looked at"),
+    ("V", "it has a row for each key, and what is carried has a width of its own, d_v"),
+    ("A", "it has a row for each query and a column for each key"),
+    ("Y", "it has a row for each query, a mean of values and so as wide as they are"),
+]
+
+
 def _show(case):
     """The arguments of a case: short ones by value, long ones by shape."""
     shown = [np.array2string(a, precision=3, separator=", ") for a in map(np.asarray, case)]
@@ -359,6 +852,361 @@ def _show(case):
 
 def _share(powers):
     return powers / powers.sum()
+
+
+# attention, right and wrong: what several exercises share
+
+
+def _draw(*shapes, size=1.0):
+    """Random arguments, the first one size times as large; size 1 gives scores of about 1."""
+    rng = np.random.default_rng(1)
+    first, *others = [0.8 * rng.normal(size=shape) for shape in shapes]
+    return (size * first, *others)
+
+
+def _logits(Q, K):
+    return Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])
+
+
+def _attention(Q, K, V, axis=-1, divisor=None):
+    S = _logits(Q, K) if divisor is None else Q @ K.swapaxes(-1, -2) / divisor
+    return softmax(S, axis=axis) @ V
+
+
+def _after(prepare, mistakes, transpose=False):
+    """The mistakes on Q, K, V, as mistakes on the arguments that `prepare` turns into Q, K, V."""
+
+    def with_arguments(mistake):
+        return lambda *case: np.transpose(mistake(*prepare(*case))) if transpose else mistake(*prepare(*case))
+
+    return [(with_arguments(mistake), message) for mistake, message in mistakes]
+
+
+def _weigh(weights):
+    """The attention that gets its weights from the scaled scores in this way."""
+    return lambda Q, K, V: weights(_logits(Q, K)) @ V
+
+
+def _scaling(width):
+    """Mistakes in the divisor; width is where the reader finds d_k."""
+    return [
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=1),
+            "the scores are not scaled: divide them by sqrt(d_k) before softmax",
+        ),
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=Q.shape[-1]),
+            "the scores are divided by d_k (or twice by its square root): divide once by sqrt(d_k)",
+        ),
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=Q.shape[-1] ** -0.5),
+            "the scores are multiplied by sqrt(d_k): divide by it",
+        ),
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=np.sqrt(K.shape[-2])),
+            f"the scores are divided by the square root of the number of keys: d_k is the width, {width}",
+        ),
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=np.sqrt(Q.shape[-2])),
+            f"the scores are divided by the square root of the number of queries: d_k is the width, {width}",
+        ),
+        (
+            lambda Q, K, V: _attention(Q, K, V, divisor=np.sqrt(V.shape[-1])),
+            f"the scores are divided by sqrt(d_v): d_k is the width of Q and K, {width}",
+        ),
+        (
+            lambda Q, K, V: softmax(_logits(Q, K) * np.sqrt(Q.shape[-1])) / np.sqrt(Q.shape[-1]) @ V,
+            "the weights are divided by sqrt(d_k) and sum to less than 1: divide the scores, before softmax",
+        ),
+    ]
+
+
+_KEEPDIMS = "keepdims=True is missing: the numbers of one row were used for a column"
+
+_NORMALIZING = [
+    (_weigh(lambda S: np.exp(S - S.max(axis=-1, keepdims=True))), "the weights do not sum to 1: divide by their sum"),
+    (
+        _weigh(lambda S: np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)),
+        "exp overflows for large scores, inf / inf is NaN: subtract the largest score of each query first",
+    ),
+    (
+        _weigh(lambda S: np.exp(S - S.max()) / np.exp(S - S.max()).sum(axis=-1, keepdims=True)),
+        "one maximum was subtracted for all queries, so one with lower scores gets 0 / 0 = NaN: each needs its own",
+    ),
+    (_weigh(lambda S: S), "the scores are used as weights: softmax is missing"),
+    (lambda Q, K, V: Q @ K.swapaxes(-1, -2) @ V, "the scores are used as weights: scaling and softmax are missing"),
+    (_weigh(lambda S: S / S.sum(axis=-1, keepdims=True)), "the scores are divided by their sum, but exp is missing"),
+    (_weigh(lambda S: softmax(-S)), "the sign is wrong: the smallest score gets the largest weight"),
+    (_weigh(lambda S: softmax(S, temperature=0)), "each query takes only its best key: softmax shares the weight"),
+    (
+        _weigh(lambda S: softmax(S, temperature=np.inf)),
+        "every query gets the same mean of all values: the scores play no part",
+    ),
+    (
+        _weigh(lambda S: softmax(S.reshape(*S.shape[:-2], -1)).reshape(S.shape)),
+        "softmax ran over the whole matrix: the weights of each query must sum to 1",
+    ),
+    (_weigh(lambda S: softmax(softmax(S))), "softmax was taken twice: once is enough"),
+    (lambda Q, K, V: softmax(_logits(Q, K)), "these are the weights: the output is their weighted sum of the values"),
+    (lambda Q, K, V: _logits(Q, K), "these are the scores: softmax and the weighted sum are missing"),
+    (
+        lambda Q, K, V: Q @ K.swapaxes(-1, -2),
+        "these are the scores before scaling: scaling, softmax and the weighted sum are missing",
+    ),
+    (lambda Q, K, V: V, "these are the values themselves: the weighted sum is missing"),
+]
+
+_WEIGHING = [
+    *_NORMALIZING,
+    (
+        _weigh(lambda S: softmax(S, axis=-2)),
+        "softmax ran over the queries (down the columns): each row of weights must sum to 1, use axis=-1",
+    ),
+    (
+        lambda Q, K, V: _attention(Q, K, V, axis=-2, divisor=1),
+        "softmax ran over the queries (down the columns), and the scores are not scaled: axis=-1 and sqrt(d_k)",
+    ),
+    (_weigh(lambda S: np.exp(S) / np.exp(S).sum(axis=-1)), _KEEPDIMS),
+    (
+        _weigh(
+            lambda S: np.exp(S - S.max(axis=-1, keepdims=True)) / np.exp(S - S.max(axis=-1, keepdims=True)).sum(axis=-1)
+        ),
+        _KEEPDIMS,
+    ),
+    (_weigh(lambda S: np.exp(S - S.max(axis=-1)) / np.exp(S - S.max(axis=-1)).sum(axis=-1)), _KEEPDIMS),
+    (_weigh(lambda S: np.exp(S - S.max()) / np.exp(S - S.max()).sum(axis=-1)), _KEEPDIMS),
+]
+
+_WEIGHING_OF_COLUMNS = [
+    *_NORMALIZING,
+    (
+        _weigh(lambda S: softmax(S, axis=-2)),
+        "softmax ran over the queries (along the rows of K^T Q): each column must sum to 1, use axis=0",
+    ),
+    (
+        lambda Q, K, V: _attention(Q, K, V, axis=-2, divisor=1),
+        "softmax ran over the queries (along the rows of K^T Q), and the scores are not scaled: axis=0 and sqrt(d_k)",
+    ),
+]
+
+_ROLES = [
+    (
+        lambda Q, K, V: _attention(K, Q, V),
+        "queries and keys are swapped: the scores are Q K^T, with a row for each query",
+    ),
+    (
+        _weigh(lambda S: softmax(S).swapaxes(-1, -2)),
+        "the weights are transposed: the output is A @ V, each row of A weighs the values for one query",
+    ),
+    (
+        lambda Q, K, V: _attention(Q, V, V),
+        "the values stand where the keys should: the scores are Q K^T",
+    ),
+    (
+        lambda Q, K, V: _attention(Q, K, K),
+        "the weights average the keys: the output is A @ V",
+    ),
+    (
+        lambda Q, K, V: _attention(Q, K, Q),
+        "the weights average the queries: the output is A @ V",
+    ),
+    (lambda Q, K, V: _attention(Q, Q, V), "the queries are compared with themselves: the scores are Q K^T"),
+    (lambda Q, K, V: _attention(K, K, V), "the keys are compared with themselves: the scores are Q K^T"),
+    (
+        lambda Q, K, V: _attention(Q, K, V).swapaxes(-1, -2),
+        "this is transposed: it has a row for each query",
+    ),
+]
+
+
+# heads built by hand: what they look at
+
+_SEQUENCES = ["abac", "bcdca", "daabde", "ebacbeb"]
+_ENOUGH, _EVEN, _MOSTLY = 0.9, 0.05, 0.8
+
+# name: (i, j, token) -> whether position i looks at position j; a row without any is free
+_LOOKS = {
+    "the previous token": lambda i, j, t: j == i - 1,
+    "the next token": lambda i, j, t: j == i + 1,
+    "the position itself": lambda i, j, t: j == i,
+    "the first token": lambda i, j, t: (j == 0) & (i >= 0),
+    "the last token": lambda i, j, t: (j == len(t) - 1) & (i >= 0),
+    "the token two back": lambda i, j, t: j == i - 2,
+    "the token two ahead": lambda i, j, t: j == i + 2,
+    "the mirrored position": lambda i, j, t: i + j == len(t) - 1,
+    "the equal tokens": lambda i, j, t: t[i] == t[j],
+    "the equal tokens elsewhere": lambda i, j, t: (t[i] == t[j]) & (i != j),
+    "all other tokens": lambda i, j, t: t[i] != t[j],
+    "all tokens like the first": lambda i, j, t: (t[j] == t[0]) & (i >= 0),
+    "all tokens like the previous one": lambda i, j, t: (t[j] == t[i - 1]) & (i > 0),
+    "all tokens like the next one": lambda i, j, t: (t[j] == t[(i + 1) % len(t)]) & (i < len(t) - 1),
+    "the tokens after the equal ones": lambda i, j, t: t[j - 1] == t[i],
+    "the tokens before the equal ones": lambda i, j, t: t[(j + 1) % len(t)] == t[i],
+    "all earlier positions": lambda i, j, t: j < i,
+    "all positions up to its own": lambda i, j, t: j <= i,
+    "all later positions": lambda i, j, t: j > i,
+    "everything but the position itself": lambda i, j, t: j != i,
+    "everything but the previous token": lambda i, j, t: (j != i - 1) & (i > 0),
+    "everything but the first token": lambda i, j, t: (j != 0) & (i >= 0),
+    "all positions alike": lambda i, j, t: i + j >= 0,
+}
+_NARROW = [name for name in _LOOKS if name.startswith("the ")]  # the others are many positions at once
+
+
+@np.errstate(all="ignore")
+def _judge_head(answer, wanted, cures, recipe, praise):
+    """Compute the weights of the reader's Q and K for several sequences; say what the head looks at.
+
+    wanted  a name of _LOOKS
+    cures   name of a wrong look -> what to do; recipe stands for all others
+    """
+    if (feedback := _no_answer(answer)) is not None:
+        return feedback
+    try:
+        heads = [_Head(answer, text) for text in _SEQUENCES]
+    except _Refused as error:
+        return Feedback(False, str(error))
+    least = min(head.share(wanted).min() for head in heads)
+    if least >= _ENOUGH and max(head.unevenness(wanted).max() for head in heads) <= _EVEN:
+        free = f"; position 0, which is free, {_row_zero(heads)}" if not heads[0].looks(wanted)[0].any() else ""
+        return Feedback(True, f"{praise}, with at least {_down(least):.2f} of its weight{free}.")
+    return Feedback(False, _describe(heads, wanted, cures, recipe))
+
+
+class _Head:
+    """The weights of the reader's Q and K for one sequence of letters."""
+
+    def __init__(self, answer, text):
+        self.text, self.tokens = text, np.array([ord(letter) - ord("a") for letter in text])
+        E, P = np.eye(5)[self.tokens], np.eye(len(text))
+        hint = "E and P come with 4 to 7 rows: take n from len(P)"
+        Q, K = _queries_and_keys(_call(answer, (E, P), hint), len(text))
+        try:
+            S = scores(Q, K)
+            self.weights = softmax(S)  # (n, n)
+        except ValueError:
+            raise _Refused("the scores Q K^T overflow: multiply Q by a smaller number, 50 is enough.") from None
+        top = S.max(axis=1, keepdims=True)
+        self.best = top - S <= 1e-6 * np.maximum(1, np.abs(S).max())  # (n, n), True at the largest scores of a row
+
+    def looks(self, name):
+        """(n, n), True where a head of that name looks."""
+        i = np.arange(len(self.text))
+        return _LOOKS[name](i[:, None], i[None, :], self.tokens)
+
+    def share(self, name):
+        """What each row that is not free gives to the positions of that name."""
+        looks = self.looks(name)
+        return (self.weights * looks).sum(axis=1)[looks.any(axis=1)]
+
+    def overlap(self, name):
+        """What the weights have in common with a head that looks there in equal shares, 1 if all; the mean."""
+        looks = self.looks(name)
+        shares = looks / np.maximum(looks.sum(axis=1, keepdims=True), 1)
+        return np.minimum(self.weights, shares).sum(axis=1)[looks.any(axis=1)].mean()
+
+    def unevenness(self, name):
+        """For each row that is not free the largest distance from equal shares."""
+        looks = self.looks(name)
+        count = np.maximum(looks.sum(axis=1, keepdims=True), 1)
+        mean = (self.weights * looks).sum(axis=1, keepdims=True) / count
+        return (np.abs(self.weights - mean) * looks).max(axis=1)[looks.any(axis=1)]
+
+    def prefers(self, name):
+        """True if in each row that is not free the largest scores stand exactly there."""
+        looks = self.looks(name)
+        return not (looks != self.best)[looks.any(axis=1)].any()
+
+
+def _queries_and_keys(result, n):
+    several = isinstance(result, (tuple, list)) or (isinstance(result, np.ndarray) and result.ndim == 3)
+    if not several or len(result) != 2:
+        count = f" of {len(result)}" if several else ""
+        raise _Refused(
+            f"your function returns {type(result).__name__}{count}, but two arrays are expected: end with "
+            "return Q, K (scores and softmax are computed from them here)."
+        )
+    arrays = [_rows(name, array, n) for name, array in zip("QK", result)]
+    widths = [array.shape[1] for array in arrays]
+    if widths[0] != widths[1]:
+        raise _Refused(
+            f"Q has {widths[0]} columns and K has {widths[1]}: a row of Q is compared with a row of K, "
+            "so both need the same width."
+        )
+    return arrays
+
+
+def _rows(name, array, n):
+    try:
+        array = _numbers(array)
+    except _Refused:
+        raise _Refused(f"{name} is {type(array).__name__}, but should be an array of numbers.") from None
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise _Refused(f"{name} has shape {array.shape}, but should be a matrix with a row for each position.")
+    if len(array) != n:
+        raise _Refused(
+            f"{name} has {len(array)} rows, but the sequence has {n} tokens: it needs a row for each position, "
+            "so take n from len(P)."
+        )
+    if not np.isfinite(array).all():
+        raise _Refused(f"{name} holds NaN or infinite numbers: a large finite one, such as 50, is enough.")
+    return array
+
+
+def _describe(heads, wanted, cures, recipe):
+    """What a wrong head looks at, and the cure."""
+    preferred = next((name for name in _LOOKS if all(head.prefers(name) for head in heads)), None)
+    weakest = min(heads, key=lambda head: head.share(wanted).min())
+    least = weakest.share(wanted).min()
+    if preferred == wanted:
+        only = f"but in {weakest.text!r} only {_down(least):.2f} of it"
+        return f"{_most(wanted)} the most weight, {only}: multiply Q by a larger number."
+    if least >= _ENOUGH and (preferred is None or _mean_share(heads, preferred) < _ENOUGH):
+        return f"{_most(wanted)} {_mean_share(heads, wanted):.2f} of the weight, but not in equal shares: {recipe}."
+    if preferred is None:
+        overlaps = {name: np.mean([head.overlap(name) for head in heads]) for name in _NARROW if name != wanted}
+        preferred = max(overlaps, key=overlaps.get) if max(overlaps.values()) >= _MOSTLY else None
+    if preferred is None:
+        return f"{_worst_row(weakest, wanted)}: {recipe}."
+    weight = "" if preferred == "all positions alike" else f" (mean weight {_mean_share(heads, preferred):.2f})"
+    return f"your head looks at {preferred}{weight}: {cures.get(preferred, recipe)}."
+
+
+def _down(share):
+    """Two decimals, rounded down: 0.897 is not shown as the 0.90 that would do."""
+    return np.floor(100 * share + 1e-9) / 100
+
+
+def _mean_share(heads, name):
+    return np.concatenate([head.share(name) for head in heads]).mean()
+
+
+def _most(name):
+    return f"{name} get" if name.endswith("tokens") else f"{name} gets"
+
+
+def _worst_row(head, wanted):
+    looks = head.looks(wanted)
+    rows = np.flatnonzero(looks.any(axis=1))
+    i = rows[np.argmin(head.share(wanted))]
+    there, most = " and ".join(map(str, np.flatnonzero(looks[i]))), np.argmax(head.weights[i])
+    instead = "" if looks[i, most] else f", and {_down(head.weights[i, most]):.2f} to position {most}"
+    return (
+        f"in {head.text!r} position {i} should look at {there}, "
+        f"but gives only {_down(head.share(wanted).min()):.2f} there{instead}"
+    )
+
+
+def _row_zero(heads):
+    """What position 0 does, in words."""
+    rows = [head.weights[0] for head in heads]
+    if all(row[-1] >= _ENOUGH for row in rows):
+        return "looks at the last one (the shift wraps round)"
+    if all(row[0] >= _ENOUGH for row in rows):
+        return "looks at itself"
+    if all(np.ptp(row) <= _EVEN for row in rows):
+        return "spreads its weight evenly"
+    return f"gives its largest weight, {rows[-1].max():.2f} in {heads[-1].text!r}, to position {rows[-1].argmax()}"
 
 
 def _is_stub(answer):

@@ -4,9 +4,18 @@ import ipywidgets as widgets
 import numpy as np
 
 from attn_helpers import plots
-from attn_helpers.attention import entropy, softmax
+from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
-from attn_helpers.samples import SENTENCES, word_vectors
+from attn_helpers.rope import apply_rope
+from attn_helpers.samples import (
+    MINILM_HEADS,
+    MINILM_SENTENCES,
+    SENTENCES,
+    bank_senses,
+    minilm_head,
+    smollm2_head,
+    word_vectors,
+)
 
 
 def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary", "bank", "week", "she", "river")):
@@ -98,6 +107,111 @@ def kernel_explorer(u, v, grid, truth):
     )
 
 
+def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
+    """Look at the maps of trained heads on real sentences: choose a head of MiniLM and a sentence.
+
+    heads, sentences  names out of MINILM_HEADS and MINILM_SENTENCES, the first shown first
+    The maps are computed here from the head's matrices.
+    """
+
+    def tokens(sentence):
+        return minilm_head(heads[0], sentence).tokens
+
+    def compute(head, sentence):
+        found = minilm_head(head, sentence)
+        weights = scaled_dot_product_attention(*_project(found))[1]  # (n, n)
+        previous, following = np.diagonal(weights, -1).mean(), np.diagonal(weights, 1).mean()
+        facts = f"mean weight: first {weights[:, 0].mean():.2f}, previous {previous:.2f}, "
+        facts += f"itself {np.diagonal(weights).mean():.2f}, next {following:.2f}"
+        return dict(name=f"head {head}", labels=found.tokens, weights=weights, facts=facts)
+
+    return Live(
+        plots.head_map(max(map(tokens, sentences), key=lambda t: (len(t), max(map(len, t))))),
+        compute,
+        head=_choice("head", heads),
+        sentence=_choice("sentence", sentences),
+    )
+
+
+def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=17):
+    """Ask a head of SmolLM2 how its score depends on distance, and move the whole text along.
+
+    heads  names out of SMOLLM2_HEADS; text one of SMOLLM2_TEXTS; query the position that asks
+    The curve is the mean score over all pairs of tokens but the first, each placed at that offset.
+    """
+    offsets = np.arange(41)
+    curves = {head: [_mean_score(smollm2_head(head, text), offset) for offset in offsets] for head in heads}
+    plain = {head: _causal_weights(smollm2_head(head, text))[query] for head in heads}
+    unmoved = {head: _causal_weights(smollm2_head(head, text), 0)[query] for head in heads}
+
+    def compute(head, offset, start):
+        weights = _causal_weights(smollm2_head(head, text), start)[query]
+        change = np.abs(weights - unmoved[head]).max()
+        numbers = dict(head=head, offset=offset, curve=curves[head], start=start, query=query)
+        return dict(**numbers, weights=weights, plain=plain[head], change=change)
+
+    return Live(
+        plots.rotary(smollm2_head(heads[0], text).tokens, offsets),
+        compute,
+        head=_choice("head", heads),
+        offset=_whole("offset", 5, 0, 40),
+        start=_whole("first position", 0, 0, 1000, 20),
+    )
+
+
+def sense_explorer():
+    """Follow the vector of `bank` through the layers of MiniLM, in eight sentences of two senses."""
+    sentences, kinds, vectors = bank_senses()
+    units = np.swapaxes(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True), 0, 1)  # (7, 8, 384)
+    cosines = units @ np.swapaxes(units, 1, 2)  # (7, 8, 8)
+    kinds, different = np.array(kinds), ~np.eye(len(kinds), dtype=bool)
+    pairs = {f"both {kind}": different & np.outer(kinds == kind, kinds == kind) for kind in dict.fromkeys(kinds)}
+    pairs["one of each"] = kinds[:, None] != kinds
+    curves = {name: _spread(cosines[:, chosen]) for name, chosen in pairs.items()}
+    labels = [f"{kind} {1 + i % 4}" for i, kind in enumerate(kinds)]
+
+    return Live(
+        plots.senses(labels, len(cosines), curves),
+        lambda layer: dict(layer=layer, cosines=cosines[layer]),
+        layer=_whole("layers passed", 0, 0, len(cosines) - 1),
+    )
+
+
+def pipeline_explorer(labels, query, key, value):
+    """Light up one row of a layer from its query to its output.
+
+    labels  n strings; query, key (n, d_k); value (n, d_v)
+    """
+    output, weights = scaled_dot_product_attention(query, key, value)
+    return Live(
+        plots.pipeline(labels, query, scores(query, key), weights, value, output),
+        lambda t: dict(t=t),
+        t=_whole("query row t", 0, 0, len(labels) - 1),
+    )
+
+
+def _project(head):
+    """Q, K, V (n, d_k) of a BertHead."""
+    return [head.X @ W + b for W, b in ((head.W_Q, head.b_Q), (head.W_K, head.b_K), (head.W_V, head.b_V))]
+
+
+def _causal_weights(head, start=None):
+    """Weights (n, n) of a GptHead whose text starts at a position; None leaves RoPE out."""
+    query, key = head.Q, head.K
+    if start is not None:
+        query, key = (apply_rope(x, start + np.arange(len(x)), base=100000) for x in (query, key))
+    return scaled_dot_product_attention(query, key, head.V, is_causal=True)[1]
+
+
+def _mean_score(head, offset):
+    """Mean over all queries and keys but the first, each query `offset` positions after each key."""
+    return scores(apply_rope(head.Q[1:], np.full(len(head.Q) - 1, offset), base=100000), head.K[1:]).mean()
+
+
+def _spread(values):
+    return values.min(axis=1), values.mean(axis=1), values.max(axis=1)
+
+
 def _look_up(name, words, least, most=None):
     """(list of words, vectors) for an argument that is a sentence or a list of words."""
     if not isinstance(words, (str, list, tuple)):
@@ -118,6 +232,10 @@ def _choice(name, options):
 
 def _slider(name, value, low, high, step):
     return widgets.FloatSlider(value=value, min=low, max=high, step=step, description=name, **_SHAPE)
+
+
+def _whole(name, value, low, high, step=1):
+    return widgets.IntSlider(value=value, min=low, max=high, step=step, description=name, **_SHAPE)
 
 
 def _log_slider(name, value, low, high):

@@ -15,6 +15,7 @@ import PIL.Image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.tri import Triangulation
 
@@ -50,6 +51,7 @@ class Picture(Figure):
 
     def __init__(self, width, height, dpi=200):
         super().__init__((width, height), dpi=dpi, layout="constrained", facecolor="white")
+        self.get_layout_engine().set(h_pad=0.08)
         FigureCanvasAgg(self)
         self.summary, self.moving, self.show = "", [], None
 
@@ -192,7 +194,7 @@ def temperature(labels, temperatures):
     left, right = picture.subplots(1, 2, width_ratios=(1.15, 1))
     bars, texts = _bars(left, labels, np.zeros(n), BLUE, "{:.3f}", 0, 1)
     left.set(xlabel="weight")
-    title = left.set_title("", loc="left")
+    title = left.set_title("", loc="left", parse_math=False)
     (line,) = right.semilogx(temperatures, np.ones(len(temperatures)), color=GREY)
     (dot,) = right.plot([1], [1], "o", color=ORANGE, ms=9, zorder=4)
     for height, name, side, t in (
@@ -247,7 +249,7 @@ def hull(labels, points):
     )
     bars, texts = _bars(side, labels, np.zeros(len(labels)), BLUE, "{:.2f}", 0, 1)
     side.set(xlabel="weight")
-    title = side.set_title("", loc="left")
+    title = side.set_title("", loc="left", parse_math=False)
 
     def show(query, output, path, weights, name):
         _set_bars(bars, texts, weights, "{:.2f}")
@@ -299,9 +301,285 @@ def regression(u, v, grid, truth):
     return _moving(picture, show, line, dot, stems, mark, title)
 
 
+@styled
+def attention_map(
+    labels, panels, keys=None, bar="weight", limits=(0, 1), axes=("query (row)", "key (column)"), sums=False
+):
+    """Maps with a row for each query and a column for each key, side by side, on one colour scale.
+
+    labels  one string for each query; keys likewise for the keys, None where both are the same
+    panels  {title: (n_q, n_kv)}, values within limits, which are the ends of the colour scale
+    bar     what the colours mean
+    axes    what the rows and the columns are
+    sums    True writes the sum of each row at its right and of each column above it
+    """
+    keys = labels if keys is None else keys
+    for title, values in panels.items():
+        _check_map(title, values, labels, keys, limits)
+    cell = max(0.24, 2.4 / max(len(labels), len(keys)))
+    room = 0.5 if sums else 0
+    width = 1.9 + len(panels) * (cell * len(keys) + 0.4 + room)
+    picture = Picture(width, cell * len(labels) + 1.6 + room)
+    grid = picture.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    for ax, (title, values) in zip(grid, panels.items()):
+        image = _map(ax, values, limits)
+        _token_ticks(ax, labels, keys)
+        ax.set_title(title, pad=30 if sums else 8)
+        ax.set_xlabel(axes[1])
+        if sums:
+            _write_sums(ax, np.asarray(values))
+    grid[0].set_ylabel(axes[0])
+    picture.colorbar(image, ax=list(grid), label=bar, shrink=0.8)
+    picture.summary = "\n\n".join(_read_map(title, values, labels, keys, sums) for title, values in panels.items())
+    return picture
+
+
+@styled
+def head_map(longest):
+    """The map of a head, with room for sentences of different lengths.
+
+    longest  labels of the longest sentence that will be shown
+    show(title, labels, weights (n, n), facts): facts is a line of text below the title
+    """
+    side = 0.28 * len(longest)
+    picture = Picture(side + 3.4, side + 1.9, LIVE_DPI)
+    ax = picture.subplots()
+    image = _map(ax, np.zeros((len(longest), len(longest))), (0, 1))
+    _token_ticks(ax, longest, longest)
+    ax.set(xlabel="key (column)", ylabel="query (row)")
+    title = ax.set_title("title\nfacts", loc="left")
+    picture.colorbar(image, ax=ax, label="weight", shrink=0.8)
+
+    def show(name, labels, weights, facts):
+        n = len(labels)
+        image.set_data(weights)
+        image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
+        ax.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
+        _token_ticks(ax, labels, labels)
+        title.set_text(f"{name}\n{facts}")
+        return f"{name}: {facts}\n{_read_map('', weights, labels, labels, False)}"
+
+    return _moving(picture, show, image, ax.xaxis, ax.yaxis, title)
+
+
+@styled
+def rotary(labels, offsets):
+    """How a head's score depends on distance, and the weights of one query wherever the text starts.
+
+    labels   n strings; offsets (m,) distances of the curve, in tokens
+    show(head, offset, curve (m,), start, query, weights (n,), plain (n,), change): plain are the
+    weights without RoPE, change is what the start has altered at most
+    """
+    picture = Picture(9.2, 4.0, LIVE_DPI)
+    left, right = picture.subplots(1, 2, width_ratios=(1, 1.35))
+    (line,) = left.plot(offsets, np.zeros(len(offsets)), color=GREY)
+    (dot,) = left.plot([0], [0], "o", color=ORANGE, ms=9, zorder=4)
+    left.set(xlabel="offset: query position - key position", ylabel="mean score", ylim=(-28, 6))
+    left.axhline(0, color="#D8D8D8", lw=1, zorder=0)
+    head_title = left.set_title("", loc="left")
+    n = len(labels)
+    bars = right.bar(range(n), np.zeros(n), color=BLUE, label="with RoPE")
+    (marks,) = right.plot(range(n), np.zeros(n), "_", color=ORANGE, ms=9, mew=2, ls="none", label="without RoPE")
+    right.set_xticks(range(n), labels, rotation=90, fontsize=8, parse_math=False)
+    right.set(ylim=(0, 1), ylabel="weight", xlim=(-0.7, n - 0.3))
+    right.legend(loc="lower right", bbox_to_anchor=(1, 1.0), ncols=2, borderaxespad=0.1)
+    title = right.set_title("", loc="left")
+
+    def show(head, offset, curve, start, query, weights, plain, change):
+        line.set_ydata(curve)
+        score = curve[list(offsets).index(offset)]
+        dot.set_data([offset], [score])
+        for rectangle, weight in zip(bars, weights):
+            rectangle.set_height(weight)
+        marks.set_ydata(plain)
+        head_title.set_text(f"head {head}, offset {offset}: {_no_minus(score):.2f}")
+        title.set_text(f"first position {start}")
+        best, other = int(np.argmax(weights)), int(np.argmax(plain))
+        return (
+            f"head {head}: mean score {_no_minus(score):.2f} at offset {offset}\n"
+            f'first position {start}: query "{labels[query]}" ({query}) gives {weights[best]:.3f} to '
+            f'"{labels[best]}" ({best}); without RoPE {plain[other]:.3f} to "{labels[other]}" ({other})\n'
+            f"the start has changed no weight by more than {'1e-12' if change < 1e-12 else f'{change:.1e}'}"
+        )
+
+    return _moving(picture, show, line, dot, *bars, marks, head_title, title)
+
+
+@styled
+def senses(labels, layers, curves):
+    """Cosines between vectors of one word in several sentences, layer by layer.
+
+    labels  m strings; layers their number; curves {name: (lowest, mean, highest), each (layers,)}
+    show(layer, cosines (m, m))
+    """
+    picture = Picture(9.4, 4.3, LIVE_DPI)
+    left, right = picture.subplots(1, 2, width_ratios=(1.05, 1))
+    image = _map(left, np.ones((len(labels), len(labels))), (0.75, 1))
+    _token_ticks(left, labels, labels)
+    picture.colorbar(image, ax=left, label="cosine", shrink=0.8)
+    for (name, (low, mean, high)), color in zip(curves.items(), (BLUE, GREEN, ORANGE)):
+        right.fill_between(range(layers), low, high, color=color, alpha=0.15, lw=0)
+        right.plot(range(layers), mean, "o-", ms=4, color=color, label=name)
+    bar = right.axvline(0, color=GREY, lw=1.2, ls=(0, (4, 3)))
+    right.set(xlabel="layers passed", ylabel="cosine", xticks=range(layers), ylim=(0.75, 1.01))
+    right.legend(loc="lower left")
+    title = left.set_title("", loc="left")
+
+    def show(layer, cosines):
+        image.set_data(cosines)
+        bar.set_xdata([layer, layer])
+        title.set_text(f"after {layer} layers")
+        lines = [f"{name}: {low[layer]:.3f} to {high[layer]:.3f}" for name, (low, _, high) in curves.items()]
+        return f"after {layer} layers, cosines from lowest to highest\n" + "\n".join(lines)
+
+    return _moving(picture, show, image, bar, title)
+
+
+@styled
+def products(lines):
+    """Matrix products drawn to scale, a line for each: the inner lengths that must agree are in one colour.
+
+    lines  [((name, shape), (name, shape), (name, shape)), ...], the third the product of the first two
+    """
+    for line in lines:
+        (_, (n, inner)), (_, (other, m)), (name, result) = line
+        if inner != other or result != (n, m):
+            raise ValueError(f"the product {name!r} does not fit: {' '.join(str(shape) for _, shape in line)}")
+    heights = [max(shape[0] for _, shape in line) + 2.2 for line in lines]
+    unit = 0.14  # inches for one row or column
+    picture = Picture(6.0, unit * sum(heights))
+    ax = picture.subplots()
+    ax.set(xlim=(0, 6.0 / unit), ylim=(sum(heights), 0), aspect="equal")
+    ax.axis("off")
+    for top, height, line in zip(np.cumsum([0, *heights]), heights, lines):
+        left = 1.5
+        for (name, (rows, columns)), sign, colors in zip(
+            line, ("@", "=", ""), ((GREY, BLUE), (BLUE, GREY), (GREY, GREY))
+        ):
+            y = top + 1.1 + (height - 2.2 - rows) / 2
+            ax.add_patch(Rectangle((left, y), columns, rows, fc=LIGHT, ec=GREY, lw=1))
+            ax.text(left + columns / 2, y + rows / 2, name, ha="center", va="center", fontsize=9)
+            ax.text(left - 0.25, y + rows / 2, rows, ha="right", va="center", fontsize=8.5, color=colors[0])
+            ax.text(left + columns / 2, y - 0.2, columns, ha="center", va="bottom", fontsize=8.5, color=colors[1])
+            ax.text(left + columns + 1.0, top + height / 2, sign, ha="center", va="center", fontsize=11)
+            left += columns + 3
+    picture.summary = "\n".join(f"{a} {p} @ {b} {q} = {c} {r}" for (a, p), (b, q), (c, r) in lines)
+    return picture
+
+
+@styled
+def pipeline(labels, Q, S, A, V, Y):
+    """Five matrices of one attention layer; one query row lights up in four of them, as numbers below.
+
+    labels  n strings; Q (n, d_k), S and A (n, n), V (n, d_v), Y (n, d_v)
+    show(t): t is the row
+    """
+    picture = Picture(9.6, 3.1 + 0.2 * len(labels), LIVE_DPI)
+    top, bottom = picture.subfigures(2, 1, height_ratios=(0.9 + 0.2 * len(labels), 2.2))
+    matrices = {"Q": Q, "S = Q K$^T$ / $\\sqrt{d_k}$": S, "A = softmax(S)": A, "V": V, "Y = A V": Y}
+    axes = top.subplots(1, 5, width_ratios=(1.5, 1.2, 1.2, 1.5, 1.5))
+    frames = []
+    for ax, (name, M), columns in zip(
+        axes, matrices.items(), ("$d_k$ columns", "key", "key", "$d_v$ columns", "$d_v$ columns")
+    ):
+        limit = np.abs(M).max()
+        _map(ax, M, (0, 1) if M is A else (-limit, limit), "viridis" if M is A else "RdBu_r").axes.set_aspect("auto")
+        ax.set(title=name, xlabel=columns, xticks=[])
+        ax.set_yticks(range(len(labels)), labels if ax is axes[0] else [], fontsize=8, parse_math=False)
+        ax.tick_params(length=0)
+        if M is not V:
+            edge = dict(fill=False, ec=ORANGE, lw=2.2, clip_on=False)
+            frames.append(ax.add_patch(Rectangle((-0.5, -0.5), M.shape[1], 1, **edge)))
+    scores, weights, output = bottom.subplots(1, 3)
+    parts = [
+        _columns(scores, S[0], labels, GREY, (min(0, S.min()), S.max()), "score"),
+        _columns(weights, A[0], labels, BLUE, (0, 1), "weight"),
+        _columns(output, Y[0], range(Y.shape[1]), ORANGE, (Y.min(), Y.max()), "component"),
+    ]
+    titles = [ax.set_title("", loc="left", parse_math=False) for ax in (scores, weights, output)]
+
+    def show(t):
+        for frame in frames:
+            frame.set_y(t - 0.5)
+        for bars, values in zip(parts, (S[t], A[t], Y[t])):
+            for rectangle, value in zip(bars, values):
+                rectangle.set_height(value)
+        for title, text in zip(titles, ("row of S", "row of A, sum 1", "row of Y")):
+            title.set_text(f'{text} for "{labels[t]}"')
+        best = int(np.argmax(A[t]))
+        return (
+            f'row {t}, "{labels[t]}": largest score {S[t].max():.3f}, '
+            f'largest weight {A[t, best]:.3f} on "{labels[best]}"\n'
+            f"weights {np.array2string(A[t], precision=3, suppress_small=True)}, sum {A[t].sum():.3f}\n"
+            f"output starts with {np.array2string(Y[t, :4] + 0.0, precision=3, suppress_small=True)}"
+        )
+
+    return _moving(picture, show, *frames, *(bar for bars in parts for bar in bars), *titles)
+
+
 def _moving(picture, show, *artists):
     picture.show, picture.moving = show, list(artists)
     return picture
+
+
+def _map(ax, values, limits, colors="viridis"):
+    image = ax.imshow(values, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="nearest", aspect="equal")
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def _token_ticks(ax, queries, keys):
+    """One tick for each position, so that equal tokens stay apart; a token is never read as maths."""
+    ax.set_xticks(range(len(keys)), keys, rotation=90, parse_math=False)
+    ax.set_yticks(range(len(queries)), queries, parse_math=False)
+    ax.tick_params(length=0)
+
+
+def _write_sums(ax, values):
+    for row, total in enumerate(values.sum(axis=1)):
+        ax.text(values.shape[1] - 0.3, row, f"{total:.2f}", va="center", fontsize=8)
+    for column, total in enumerate(values.sum(axis=0)):
+        ax.text(column, -0.7, f"{total:.2f}", ha="center", va="bottom", rotation=90, fontsize=8)
+
+
+def _columns(ax, values, labels, color, limits, ylabel):
+    bars = ax.bar(range(len(values)), values, color=color)
+    room = 0.06 * (limits[1] - limits[0])
+    if all(isinstance(label, str) for label in labels):
+        ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=8, parse_math=False)
+    ax.set(ylim=(limits[0] - (room if limits[0] < 0 else 0), limits[1] + room), ylabel=ylabel)
+    return bars
+
+
+def _read_map(title, values, queries, keys, sums):
+    """For each query the key with the largest value, as text."""
+    values = np.asarray(values, dtype=float)
+    best = values.argmax(axis=1)
+    columns = {
+        "query": [f"{i} {q}" for i, q in enumerate(queries)],
+        "most on key": [f"{j} {keys[j]}" for j in best],
+        "value": values.max(axis=1),
+    }
+    if sums:
+        columns["row sum"] = values.sum(axis=1)
+    text = f"{title}\n{table(columns)}".strip("\n")
+    if sums:
+        text += "\ncolumn sums " + " ".join(f"{total:.3f}" for total in values.sum(axis=0))
+    return text
+
+
+def _check_map(title, values, queries, keys, limits):
+    shape = np.shape(values)
+    if shape != (len(queries), len(keys)):
+        raise ValueError(
+            f"the map {title!r} has shape {shape}, but there are {len(queries)} labels for queries (rows) "
+            f"and {len(keys)} for keys (columns)"
+        )
+    low, high = np.min(values), np.max(values)
+    if not (limits[0] - 1e-6 <= low and high <= limits[1] + 1e-6):
+        raise ValueError(
+            f"the map {title!r} has values from {low + 0.0:.3g} to {high + 0.0:.3g}, outside the limits {limits}"
+        )
 
 
 def _bars(ax, labels, values, color, form, low, high):

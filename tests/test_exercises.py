@@ -15,8 +15,24 @@ import scipy.stats
 from attn_helpers import check, predict, scaled_dot_product_attention, softmax
 from attn_helpers.exercises import Feedback
 
-EXERCISES = ["softmax", "attend", "effective_positions", "kernel_regression"]
-ARITY = {"softmax": 1, "attend": 3, "effective_positions": 1, "kernel_regression": 4}
+ARITY = {
+    "softmax": 1,
+    "attend": 3,
+    "effective_positions": 1,
+    "kernel_regression": 4,
+    "previous_token": 2,
+    "first_token": 2,
+    "equal_tokens": 2,
+    "rotate": 3,
+    "self_attention": 4,
+    "cross_attention": 5,
+    "permuted": 2,
+    "matrix_attention": 3,
+    "column_attention": 3,
+    "shapes": 5,
+}
+EXERCISES = list(ARITY)
+HEADS = ["previous_token", "first_token", "equal_tokens"]
 GENERIC = re.compile(r"^(the result|your function)\b")
 
 
@@ -85,6 +101,106 @@ def kernel_by_loop(points, centres, heights, width):
     return tuple(fitted)
 
 
+def row_softmax(S):
+    powers = np.exp(S - S.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def attention(Q, K, V, divisor=None):
+    """Attention by einsum, for the wrong answers to build on."""
+    S = np.einsum("...qd,...kd->...qk", Q, K) / (math.sqrt(Q.shape[-1]) if divisor is None else divisor)
+    return row_softmax(S) @ V
+
+
+def attention32(*arrays):
+    Q, K, V = map(np.float32, arrays)
+    return row_softmax(Q @ K.swapaxes(-1, -2) / np.sqrt(np.float32(Q.shape[-1]))) @ V
+
+
+def attention_by_loop(queries, keys, values):
+    return [attend_by_loop_of(q, keys, values) for q in queries]
+
+
+def attend_by_loop_of(q, keys, values):
+    weights = softmax_by_loop([sum(a * b for a, b in zip(q, k)) / len(q) ** 0.5 for k in keys])
+    return [sum(w * v[j] for w, v in zip(weights, values)) for j in range(len(values[0]))]
+
+
+def head_by_loop(queries, keys, values):
+    """The same for any leading axes."""
+    if np.ndim(queries) == 2:
+        return attention_by_loop(queries, keys, values)
+    return [head_by_loop(*one) for one in zip(queries, keys, values)]
+
+
+def looking(where, strength=40.0):
+    """A head that looks, from position i at tokens t, where where(i, j, t) is True."""
+
+    def answer(E, P):
+        n, tokens = len(P), E.argmax(axis=1)
+        scores = np.array([[bool(where(i, j, tokens)) for j in range(n)] for i in range(n)], dtype=float)
+        return strength * scores, P
+
+    return answer
+
+
+def shifted(P, by=1):
+    rows = np.zeros_like(P)
+    rows[by:] = P[:-by]
+    return rows
+
+
+def turn_by_loop(x, position, theta):
+    for _ in range(position):
+        x = (x[0] * math.cos(theta) - x[1] * math.sin(theta), x[0] * math.sin(theta) + x[1] * math.cos(theta))
+    return x
+
+
+def turn_complex(x, position, theta):
+    z = (x[0] + 1j * x[1]) * np.exp(1j * position * theta)
+    return z.real, z.imag
+
+
+def turn32(x, position, theta):
+    cos, sin = np.cos(np.float32(position * theta)), np.sin(np.float32(position * theta))
+    return np.float32([[cos, -sin], [sin, cos]]) @ np.float32(x)
+
+
+def turned(angle):
+    """An answer that turns by another angle."""
+    return lambda x, p, t: turn_complex(x, 1, angle(p, t))
+
+
+def cos_sin(formula):
+    return lambda x, p, t: formula(x, math.cos(p * t), math.sin(p * t))
+
+
+def turn_in_place(first, second):
+    """Overwrite one number before the other is computed."""
+
+    def answer(x, p, t):
+        c, s, x = math.cos(p * t), math.sin(p * t), x.copy()
+        for k in (first, second):
+            x[k] = c * x[0] - s * x[1] if k == 0 else s * x[0] + c * x[1]
+        return x
+
+    return answer
+
+
+def columns_by_loop(Q, K, V):
+    return np.array([attend_by_loop_of(q, K.T, V.T) for q in Q.T]).T
+
+
+def six(W_V="d d_v", Q="n_q d_k", K="n_kv d_k", V="n_kv d_v", A="n_q n_kv", Y="n_q d_v"):
+    """An answer to the shapes exercise from letters."""
+
+    def answer(*numbers):
+        letters = dict(zip(("n_q", "n_kv", "d", "d_k", "d_v"), numbers))
+        return [tuple(letters[letter] for letter in pair.split()) for pair in (W_V, Q, K, V, A, Y)]
+
+    return answer
+
+
 RIGHT = {
     "softmax": {
         "reference": softmax,
@@ -131,6 +247,204 @@ RIGHT = {
         "expanded square": lambda q, x, y, b: scipy.special.softmax((q[:, None] * x - x**2 / 2) / b**2, axis=1) @ y,
         "float32": lambda *all_: mean_by(gauss(*map(np.float32, (all_[0], all_[1], all_[3]))), np.float32(all_[2])),
     },
+    "previous_token": {
+        "reference": lambda E, P: (50 * np.roll(P, 1, axis=0), P),
+        "keys shifted": lambda E, P: (50.0 * P, np.roll(P, -1, axis=0)),
+        "nothing for position 0": lambda E, P: (50 * shifted(P), P),
+        "one column less": lambda E, P: [30 * P[:, 1:], np.eye(len(P))[:, :-1]],
+        "plain loop": lambda E, P: (
+            [[60 if j == max(i - 1, 0) else 0 for j in range(len(P))] for i in range(len(P))],
+            [[int(i == j) for j in range(len(P))] for i in range(len(P))],
+        ),
+        "products of angles": lambda E, P: (
+            900 * np.c_[np.cos(np.arange(len(P)) - 1), np.sin(np.arange(len(P)) - 1)],
+            np.c_[np.cos(np.arange(len(P))), np.sin(np.arange(len(P)))],
+        ),
+        "float32": lambda E, P: (np.float32(20) * np.roll(np.float32(P), 1, axis=0), np.float32(P)),
+        "stacked": lambda E, P: np.stack([50 * np.roll(P, 1, axis=0), P]),
+        "tokens beside": lambda E, P: (np.c_[50 * np.roll(P, 1, axis=0), 0 * E], np.c_[P, E]),
+    },
+    "first_token": {
+        "reference": lambda E, P: (50 * np.ones((len(P), 1)), P[:, :1]),
+        "all rows of P[0]": lambda E, P: (40 * np.tile(P[0], (len(P), 1)), P),
+        "falling keys": lambda E, P: ([[9]] * len(P), [[-i] for i in range(len(P))]),
+        "float32": lambda E, P: (np.full((len(P), 1), 20, np.float32), P[:, :1].astype(np.float32)),
+    },
+    "equal_tokens": {
+        "reference": lambda E, P: (50 * E, E),
+        "both scaled": lambda E, P: (5 * E, 5 * E),
+        "plain loop": lambda E, P: ([[80 * int(x) for x in row] for row in E], [list(map(int, row)) for row in E]),
+        "tokens in another order": lambda E, P: (60 * E[:, ::-1], E[:, ::-1]),
+        "shorter": lambda E, P: (
+            900 * np.c_[np.cos(E.argmax(1)), np.sin(E.argmax(1))],
+            np.c_[np.cos(E.argmax(1)), np.sin(E.argmax(1))],
+        ),
+        "float32": lambda E, P: (np.float32(30) * np.float32(E), np.float32(E)),
+        "nearly even": lambda E, P: (np.c_[50 * E, 0.1 * P], np.c_[E, P]),
+    },
+    "rotate": {
+        "reference": lambda x, p, t: [
+            np.cos(p * t) * x[0] - np.sin(p * t) * x[1],
+            np.sin(p * t) * x[0] + np.cos(p * t) * x[1],
+        ],
+        "plain loop, tuple": turn_by_loop,
+        "complex": turn_complex,
+        "row times matrix": lambda x, p, t: (
+            x @ np.array([[np.cos(p * t), np.sin(p * t)], [-np.sin(p * t), np.cos(p * t)]])
+        ),
+        "RoPE": lambda x, p, t: x * np.cos(p * t) + np.array([-x[1], x[0]]) * np.sin(p * t),
+        "float32": turn32,
+    },
+    "self_attention": {
+        "reference": lambda X, A, B, C: scaled_dot_product_attention(X @ A, X @ B, X @ C)[0],
+        "numpy": lambda X, A, B, C: row_softmax((X @ A) @ (X @ B).T / np.sqrt(A.shape[1])) @ X @ C,
+        "einsum": lambda X, A, B, C: attention(X @ A, X @ B, X @ C),
+        "one matrix for Q and K": lambda X, A, B, C: row_softmax(X @ (A @ B.T) @ X.T / math.sqrt(len(A[0]))) @ (X @ C),
+        "plain loop, list": lambda X, A, B, C: attention_by_loop(X @ A, X @ B, X @ C),
+        "float32": lambda *all_: attention32(*(np.float32(all_[0]) @ np.float32(W) for W in all_[1:])),
+    },
+    "cross_attention": {
+        "reference": lambda X, M, A, B, C: scaled_dot_product_attention(X @ A, M @ B, M @ C)[0],
+        "numpy": lambda X, M, A, B, C: row_softmax((X @ A) @ (M @ B).T / np.sqrt(A.shape[1])) @ M @ C,
+        "plain loop, list": lambda X, M, A, B, C: attention_by_loop(X @ A, M @ B, M @ C),
+        "float32": lambda *all_: attention32(
+            np.float32(all_[0]) @ np.float32(all_[2]), *(np.float32(all_[1]) @ np.float32(W) for W in all_[3:])
+        ),
+    },
+    "permuted": {
+        "reference": lambda Y, order: Y[order],
+        "take": lambda Y, order: np.take(Y, order, axis=0),
+        "plain loop, list": lambda Y, order: [list(Y[i]) for i in order],
+        "matrix": lambda Y, order: np.eye(len(Y))[order] @ Y,
+        "float32": lambda Y, order: Y.astype(np.float32)[order],
+    },
+    "matrix_attention": {
+        "reference": lambda Q, K, V: scaled_dot_product_attention(Q, K, V)[0],
+        "numpy": lambda Q, K, V: row_softmax(Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])) @ V,
+        "einsum": attention,
+        "scipy": lambda Q, K, V: scipy.special.softmax(Q @ np.moveaxis(K, -1, -2) / Q.shape[-1] ** 0.5, axis=-1) @ V,
+        "plain loop, list": head_by_loop,
+        "float32": attention32,
+    },
+    "column_attention": {
+        "reference": lambda Q, K, V: scaled_dot_product_attention(Q.T, K.T, V.T)[0].T,
+        "columns": lambda Q, K, V: V @ scipy.special.softmax(K.T @ Q / np.sqrt(len(Q)), axis=0),
+        "columns, from rows": lambda Q, K, V: V @ row_softmax(Q.T @ K / np.sqrt(Q.shape[0])).T,
+        "plain loop": columns_by_loop,
+        "float32": lambda Q, K, V: attention32(Q.T, K.T, V.T).T,
+    },
+    "shapes": {
+        "reference": lambda n_q, n_kv, d, d_k, d_v: [
+            (d, d_v),
+            (n_q, d_k),
+            (n_kv, d_k),
+            (n_kv, d_v),
+            (n_q, n_kv),
+            (n_q, d_v),
+        ],
+        "tuple of lists": lambda *all_: tuple(map(list, six()(*all_))),
+        "from arrays": lambda n, m, d, k, v: [
+            array.shape
+            for X, M in [(np.ones((n, d)), np.ones((m, d)))]
+            for W_V, Q, K in [(np.ones((d, v)), X @ np.ones((d, k)), M @ np.ones((d, k)))]
+            for array in (W_V, Q, K, M @ W_V, Q @ K.T, Q @ K.T @ (M @ W_V))
+        ],
+        "float32": lambda *all_: np.float32(six()(*all_)),
+    },
+}
+
+
+def logits(Q, K):
+    return Q @ K.swapaxes(-1, -2) / math.sqrt(Q.shape[-1])
+
+
+def safe(Q, K):
+    """exp of the scaled scores, the largest of all subtracted."""
+    return np.exp(logits(Q, K) - logits(Q, K).max())
+
+
+def on_axis(axis):
+    return lambda Q, K, V: scipy.special.softmax(logits(Q, K), axis=axis) @ V
+
+
+# wrong attention from Q, K, V: (answer, phrase), for the exercises on rows and the one on columns
+ON_QKV = {
+    "unscaled": (lambda Q, K, V: attention(Q, K, V, 1), "the scores are not scaled: divide"),
+    "d_k": (lambda Q, K, V: attention(Q, K, V, Q.shape[-1]), "divided by d_k (or twice"),
+    "times sqrt(d_k)": (lambda Q, K, V: attention(Q, K, V, Q.shape[-1] ** -0.5), "multiplied by sqrt(d_k)"),
+    "sqrt(n_kv)": (lambda Q, K, V: attention(Q, K, V, K.shape[-2] ** 0.5), "root of the number of keys"),
+    "sqrt(d_v)": (lambda Q, K, V: attention(Q, K, V, V.shape[-1] ** 0.5), "divided by sqrt(d_v)"),
+    "scaled after": (
+        lambda Q, K, V: row_softmax(Q @ K.swapaxes(-1, -2)) / Q.shape[-1] ** 0.5 @ V,
+        "the weights are divided by sqrt(d_k)",
+    ),
+    "output scaled": (
+        lambda Q, K, V: row_softmax(Q @ K.swapaxes(-1, -2)) @ V / Q.shape[-1] ** 0.5,
+        "the weights are divided by sqrt(d_k)",
+    ),
+    "not divided": (
+        lambda Q, K, V: np.exp(logits(Q, K) - logits(Q, K).max(axis=-1, keepdims=True)) @ V,
+        "the weights do not sum to 1",
+    ),
+    "exp overflows": (
+        lambda Q, K, V: np.exp(logits(Q, K)) @ V / np.exp(logits(Q, K)).sum(axis=-1, keepdims=True),
+        "exp overflows for large scores",
+    ),
+    "one maximum": (
+        lambda Q, K, V: safe(Q, K) / safe(Q, K).sum(axis=-1, keepdims=True) @ V,
+        "one maximum was subtracted for all",
+    ),
+    "no softmax": (lambda Q, K, V: logits(Q, K) @ V, "scores are used as weights: softmax is"),
+    "no scaling, no softmax": (
+        lambda Q, K, V: Q @ (K.swapaxes(-1, -2) @ V),
+        "scores are used as weights: scaling and softmax are",
+    ),
+    "no exp": (lambda Q, K, V: logits(Q, K) / logits(Q, K).sum(axis=-1, keepdims=True) @ V, "exp is missing"),
+    "sign": (lambda Q, K, V: attention(-Q, K, V), "the sign is wrong"),
+    "best key": (lambda Q, K, V: attention(1e9 * Q, K, V), "takes only its best key"),
+    "mean": (lambda Q, K, V: attention(0 * Q, K, V), "the same mean of all values"),
+    "whole matrix": (
+        lambda Q, K, V: scipy.special.softmax(logits(Q, K), axis=(-2, -1)) @ V,
+        "ran over the whole matrix",
+    ),
+    "softmax twice": (lambda Q, K, V: row_softmax(row_softmax(logits(Q, K))) @ V, "softmax was taken twice"),
+    "weights": (lambda Q, K, V: row_softmax(logits(Q, K)), "these are the weights"),
+    "scores": (lambda Q, K, V: logits(Q, K), "these are the scores: softmax"),
+    "raw scores": (lambda Q, K, V: np.einsum("...id,...jd->...ij", Q, K), "these are the scores before scaling"),
+    "values": (lambda Q, K, V: V, "these are the values themselves"),
+}
+
+ROW_QKV = {
+    "sqrt(n_q)": (lambda Q, K, V: attention(Q, K, V, Q.shape[-2] ** 0.5), "root of the number of queries"),
+    "softmax over queries": (on_axis(-2), "softmax ran over the queries (down the columns): each"),
+    "softmax over queries, unscaled": (
+        lambda Q, K, V: on_axis(-2)(Q * Q.shape[-1] ** 0.5, K, V),
+        "softmax ran over the queries (down the columns), and",
+    ),
+    "no keepdims": (
+        lambda Q, K, V: np.exp(logits(Q, K)) / np.exp(logits(Q, K)).sum(axis=-1) @ V,
+        "keepdims=True is missing",
+    ),
+    "no keepdims, safe": (lambda Q, K, V: safe(Q, K) / safe(Q, K).sum(axis=-1) @ V, "keepdims=True is missing"),
+    "no keepdims at all": (
+        lambda Q, K, V: (e := np.exp(logits(Q, K) - logits(Q, K).max(axis=-1))) / e.sum(axis=-1) @ V,
+        "keepdims=True is missing",
+    ),
+    "no keepdims in the sum": (
+        lambda Q, K, V: (e := np.exp(logits(Q, K) - logits(Q, K).max(axis=-1, keepdims=True))) / e.sum(axis=-1) @ V,
+        "keepdims=True is missing",
+    ),
+    "swapped": (lambda Q, K, V: attention(K, Q, V), "queries and keys are swapped"),
+    "weights transposed": (
+        lambda Q, K, V: row_softmax(logits(Q, K)).swapaxes(-1, -2) @ V,
+        "the weights are transposed",
+    ),
+    "values as keys": (lambda Q, K, V: attention(Q, V, V), "the values stand where the keys should"),
+    "keys as values": (lambda Q, K, V: attention(Q, K, K), "the weights average the keys"),
+    "queries as values": (lambda Q, K, V: attention(Q, K, Q), "the weights average the queries"),
+    "Q Q^T": (lambda Q, K, V: attention(Q, Q, V), "the queries are compared with themselves"),
+    "K K^T": (lambda Q, K, V: attention(K, K, V), "the keys are compared with themselves"),
+    "transposed": (lambda Q, K, V: attention(Q, K, V).swapaxes(-1, -2), "this is transposed: it has a row"),
 }
 
 WRONG = {
@@ -190,6 +504,236 @@ WRONG = {
         "not divided": (lambda q, x, y, b: gauss(q, x, b) @ y, "not divided by its sum"),
         "nearest": (lambda q, x, y, b: y[np.argmax(gauss(q, x, b), axis=1)], "nearest u"),
     },
+    "previous_token": {
+        "next": (
+            lambda E, P: (50 * P, np.roll(P, 1, axis=0)),
+            "looks at the next token (mean weight 1.00): move the 1s",
+        ),
+        "next, weak": (
+            lambda E, P: (4 * P[:-1].T @ P[:-1] @ np.roll(P, -1, axis=0), P),
+            "looks at the next token (mean",
+        ),
+        "itself": (lambda E, P: (50 * P, P), "looks at the position itself (mean weight 1.00)"),
+        "first": (RIGHT["first_token"]["reference"], "looks at the first token (mean weight 1.00): let row i of Q"),
+        "last": (looking(lambda i, j, t: j == len(t) - 1), "looks at the last token"),
+        "two back": (lambda E, P: (50 * np.roll(P, 2, axis=0), P), "looks at the token two back"),
+        "two ahead": (lambda E, P: (50 * P, np.roll(P, 2, axis=0)), "looks at the token two ahead"),
+        "mirror": (lambda E, P: (50 * P[::-1], P), "looks at the mirrored position"),
+        "equal": (lambda E, P: (50 * E, E), "looks at the equal tokens (mean weight 1.00): a place is asked for"),
+        "equal elsewhere": (looking(lambda i, j, t: i != j and t[i] == t[j]), "looks at the equal tokens elsewhere"),
+        "like previous": (lambda E, P: (50 * np.roll(E, 1, axis=0), E), "looks at all tokens like the previous one"),
+        "like next": (lambda E, P: (50 * np.roll(E, -1, axis=0), E), "looks at all tokens like the next one"),
+        "like first": (looking(lambda i, j, t: t[j] == t[0]), "looks at all tokens like the first"),
+        "uniform": (lambda E, P: (np.ones_like(P), P), "looks at all positions alike: let row i"),
+        "sign": (lambda E, P: (-50 * np.roll(P, 1, axis=0), P), "everything but the previous token"),
+        "causal": (looking(lambda i, j, t: j < i), "all earlier positions"),
+        "causal with itself": (looking(lambda i, j, t: j <= i), "all positions up to its own"),
+        "later": (looking(lambda i, j, t: j > i), "all later positions"),
+        "all the others": (looking(lambda i, j, t: j != i), "everything but the position itself"),
+        "other tokens": (lambda E, P: (-50 * E, E), "all other tokens"),
+        "weak": (lambda E, P: (3 * np.roll(P, 1, axis=0), P), "in 'ebacbeb' only 0.34 of it: multiply Q by"),
+        "one row wrong": (
+            looking(lambda i, j, t: j == (i - 1 if i != 3 else 0)),
+            "position 3 should look at 2, but gives only 0.00 there, and 0.99 to position 0",
+        ),
+        "nearly next": (lambda E, P: (np.c_[7 * P, 3 * E], np.c_[np.roll(P, 1, axis=0), E]), "token (mean weight 0."),
+    },
+    "first_token": {
+        "uniform": (lambda E, P: (50 * P[:, :1], np.ones((len(P), 1))), "looks at all positions alike: each row"),
+        "itself": (lambda E, P: (50 * P, P), "looks at the position itself"),
+        "last": (lambda E, P: (np.full((len(P), 1), 50), P[:, -1:]), "looks at the last token"),
+        "like first": (lambda E, P: (50 * E[:1] + 0 * E, E), "looks at all tokens like the first"),
+        "sign": (lambda E, P: (-50 * np.ones((len(P), 1)), P[:, :1]), "everything but the first token"),
+        "previous": (RIGHT["previous_token"]["nothing for position 0"], "looks at the previous token"),
+        "equal": (RIGHT["equal_tokens"]["reference"], "looks at the equal tokens"),
+        "weak": (lambda E, P: (np.ones((len(P), 1)), P[:, :1]), "the first token gets the most weight, but in 'ebac"),
+        "second": (looking(lambda i, j, t: j == 1), "position 0 should look at 0, but gives only 0.00"),
+    },
+    "equal_tokens": {
+        "itself": (lambda E, P: (50 * P, P), "looks at the position itself (mean weight 1.00): only the place"),
+        "elsewhere": (lambda E, P: (np.c_[50 * E, -90 * P], np.c_[E, P]), "looks at the equal tokens elsewhere"),
+        "sign": (lambda E, P: (-50 * E, E), "looks at all other tokens"),
+        "like first": (lambda E, P: (50 * E[[0] * len(E)], E), "looks at all tokens like the first"),
+        "like previous": (lambda E, P: (50 * np.roll(E, 1, axis=0), E), "looks at all tokens like the previous one"),
+        "keys of the previous": (
+            lambda E, P: (50 * E, np.roll(E, 1, axis=0)),
+            "looks at the tokens after the equal ones",
+        ),
+        "keys of the next": (
+            lambda E, P: (50 * E, np.roll(E, -1, axis=0)),
+            "looks at the tokens before the equal ones",
+        ),
+        "previous": (RIGHT["previous_token"]["reference"], "looks at the previous token"),
+        "uniform": (lambda E, P: (0 * E, E), "looks at all positions alike: rows of E"),
+        "first": (RIGHT["first_token"]["reference"], "looks at the first token"),
+        "weak": (lambda E, P: (E, E), "the equal tokens get the most weight, but in"),
+        "uneven": (lambda E, P: (np.c_[50 * E, 3 * P], np.c_[E, P]), "but not in equal shares"),
+        "one token short": (
+            lambda E, P: (50 * E[:, 1:], E[:, 1:]),
+            "in 'ebacbeb' position 2 should look at 2, but gives only 0.14 there, and 0.14 to position 0",
+        ),
+    },
+    "rotate": {
+        "clockwise": (turned(lambda p, t: -p * t), "turns clockwise"),
+        "no position": (turned(lambda p, t: t), "the position plays no part"),
+        "no theta": (turned(lambda p, t: p), "theta plays no part"),
+        "sum": (turned(lambda p, t: p + t), "position + theta"),
+        "quotient": (turned(lambda p, t: p / t), "position / theta"),
+        "power": (turned(lambda p, t: t**p), "theta ** position"),
+        "counted from 1": (turned(lambda p, t: t * (1 + p)), "one step too far"),
+        "twice": (turned(lambda p, t: p * t + p * t), "twice the angle"),
+        "half": (turned(lambda p, t: p * t / 2), "half the angle"),
+        "from degrees": (turned(lambda p, t: math.radians(p * t)), "conversion from degrees"),
+        "to degrees": (turned(lambda p, t: math.degrees(p * t)), "do not convert the angle"),
+        "sin and cos": (cos_sin(lambda x, c, s: [x[0] * s - x[1] * c, x[0] * c + x[1] * s]), "sin and cos are swapped"),
+        "pair swapped": (cos_sin(lambda x, c, s: [x[1] * c - x[0] * s, x[1] * s + x[0] * c]), "x[0] and x[1] are"),
+        "no minus": (cos_sin(lambda x, c, s: [x[0] * c + x[1] * s, x[0] * s + x[1] * c]), "the minus is missing"),
+        "two minuses": (cos_sin(lambda x, c, s: [x[0] * c - x[1] * s, -x[0] * s + x[1] * c]), "one minus too many"),
+        "mirror": (cos_sin(lambda x, c, s: [x[0] * c + x[1] * s, x[0] * s - x[1] * c]), "a mirror image"),
+        "second sign": (cos_sin(lambda x, c, s: [x[0] * c - x[1] * s, x[0] * s - x[1] * c]), "second sign is wrong"),
+        "first only": (cos_sin(lambda x, c, s: [x[0] * c - x[1] * s, x[1]]), "only the first number"),
+        "second only": (cos_sin(lambda x, c, s: [x[0], x[0] * s + x[1] * c]), "only the second number"),
+        "new first used": (turn_in_place(0, 1), "the new first number was used"),
+        "new second used": (turn_in_place(1, 0), "the new second number was used"),
+        "cos only": (cos_sin(lambda x, c, s: x * c), "only shortened by cos"),
+        "number by number": (cos_sin(lambda x, c, s: x * [c, s]), "needs both, cos and sin"),
+        "x[0] alone": (cos_sin(lambda x, c, s: [x[0] * c, x[0] * s]), "x[1] plays no part"),
+        "unit pair": (cos_sin(lambda x, c, s: (c, s)), "x plays no part"),
+        "matrix": (cos_sin(lambda x, c, s: [[c, -s], [s, c]]), "this is the matrix"),
+        "moved by position": (lambda x, p, t: x + p, "the position is added"),
+        "moved by angle": (lambda x, p, t: [v + p * t for v in x], "the angle is added"),
+        "stretched by position": (lambda x, p, t: p * x, "the position is a factor"),
+        "stretched by angle": (lambda x, p, t: t * p * x, "the angle is a factor"),
+        "angle": (lambda x, p, t: t * p, "this is the angle"),
+        "unchanged": (lambda x, p, t: x, "the pair is not turned"),
+    },
+    "self_attention": {
+        **{name: (lambda X, A, B, C, f=f: f(X @ A, X @ B, X @ C), phrase) for name, (f, phrase) in ON_QKV.items()},
+        **{name: (lambda X, A, B, C, f=f: f(X @ A, X @ B, X @ C), phrase) for name, (f, phrase) in ROW_QKV.items()},
+        "sqrt(n_q)": (lambda X, A, B, C: attention(X @ A, X @ B, X @ C, len(X) ** 0.5), "root of the number of keys"),
+        "sqrt(d)": (lambda X, A, B, C: attention(X @ A, X @ B, X @ C, len(A) ** 0.5), "divided by sqrt(d): it is"),
+        "no W_V": (lambda X, A, B, C: attention(X @ A, X @ B, X), "average X itself"),
+        "values as keys": (lambda X, A, B, C: attention(X @ A, X @ C, X @ C), "the keys are made with W_V"),
+        "W_V for Q": (lambda X, A, B, C: attention(X @ C, X @ B, X @ C), "the queries are made with W_V"),
+        "Q Q^T": (lambda X, A, B, C: attention(X @ A, X @ A, X @ C), "both made with W_Q"),
+        "K K^T": (lambda X, A, B, C: attention(X @ B, X @ B, X @ C), "both made with W_K"),
+        "X for Q": (lambda X, A, B, C: attention(X, X @ B, X @ C), "the queries are X itself"),
+        "X for K": (lambda X, A, B, C: attention(X @ A, X, X @ C), "the keys are X itself"),
+        "X for both": (lambda X, A, B, C: attention(X, X, X @ C), "the scores compare X with X"),
+        "X for both, sqrt(d_k)": (
+            lambda X, A, B, C: attention(X, X, X @ C, A.shape[1] ** 0.5),
+            "the scores compare X with X",
+        ),
+        "X for all": (lambda X, A, B, C: attention(X, X, X), "attention on X itself"),
+        "transposed W": (lambda X, A, B, C: attention(X @ A.T, X @ B.T, X @ C), "W_Q and W_K are transposed"),
+    },
+    "cross_attention": {
+        **{name: (lambda X, M, A, B, C, f=f: f(X @ A, M @ B, M @ C), phrase) for name, (f, phrase) in ON_QKV.items()},
+        **{name: (lambda X, M, A, B, C, f=f: f(X @ A, M @ B, M @ C), phrase) for name, (f, phrase) in ROW_QKV.items()},
+        "all from X": (lambda X, M, A, B, C: attention(X @ A, X @ B, X @ C), "all comes from X"),
+        "all from M": (lambda X, M, A, B, C: attention(M @ A, M @ B, M @ C), "all comes from M"),
+        "roles": (lambda X, M, A, B, C: attention(M @ A, X @ B, X @ C), "the roles are swapped"),
+        "values from X": (lambda X, M, A, B, C: attention(X @ A, M @ B, X @ C), "the values come from X"),
+        "keys from X": (lambda X, M, A, B, C: attention(X @ A, X @ B, M @ C), "the keys come from X"),
+        "Q from M, K from X": (lambda X, M, A, B, C: attention(M @ A, X @ B, M @ C), "changed places"),
+        "Q and K from M": (lambda X, M, A, B, C: attention(M @ A, M @ B, X @ C), "queries and keys come from M"),
+        "sqrt(d)": (lambda X, M, A, B, C: attention(X @ A, M @ B, M @ C, len(A) ** 0.5), "divided by sqrt(d): it is"),
+        "W_Q and W_K": (lambda X, M, A, B, C: attention(X @ B, M @ A, M @ C), "W_Q and W_K are exchanged"),
+        "values as keys": (lambda X, M, A, B, C: attention(X @ A, M @ C, M @ C), "the keys are made with W_V"),
+        "no W_V": (lambda X, M, A, B, C: attention(X @ A, M @ B, M), "average M itself"),
+        "X for Q": (lambda X, M, A, B, C: attention(X, M @ B, M @ C), "the queries are X itself"),
+        "M for K": (lambda X, M, A, B, C: attention(X @ A, M, M @ C), "the keys are M itself"),
+        "X and M": (lambda X, M, A, B, C: attention(X, M, M @ C), "the scores compare X with M"),
+        "both together": (
+            lambda X, M, A, B, C: attention(X @ A, np.r_[X, M] @ B, np.r_[X, M] @ C),
+            "from X and M together",
+        ),
+    },
+    "permuted": {
+        "unchanged": (lambda Y, order: Y.copy(), "Y is unchanged"),
+        "inverse": (lambda Y, order: Y[[list(order).index(i) for i in range(len(Y))]], "this is the inverse order"),
+        "twice": (lambda Y, order: Y[order[order]], "applied twice"),
+        "columns": (lambda Y, order: Y.T[order].T, "the columns (features) are moved"),
+        "rows and columns": (lambda Y, order: Y[np.ix_(order, order)], "rows and columns are both moved"),
+        "reversed": (lambda Y, order: list(reversed(Y)), "the rows are reversed, whatever the order"),
+        "moved and reversed": (lambda Y, order: Y[order[::-1]], "reversed after the move"),
+        "off by one": (lambda Y, order: [Y[i - 1] for i in order], "count from 0"),
+        "sorted columns": (lambda Y, order: np.array([sorted(y) for y in Y.T]).T, "each column is sorted"),
+        "sorted rows": (lambda Y, order: [sorted(y) for y in Y], "each row is sorted"),
+        "take without axis": (lambda Y, order: Y.ravel()[order], "np.take without axis"),
+        "transposed": (lambda Y, order: Y.T[:, order], "this is transposed"),
+        "times the order": (lambda Y, order: np.diag(order) @ Y, "multiplied by the order"),
+        "mean everywhere": (lambda Y, order: np.tile(Y.mean(0), (len(Y), 1)), "every row is the mean"),
+        "mean": (lambda Y, order: sum(Y) / len(Y), "this is the mean of the rows"),
+        "order": (lambda Y, order: list(order), "this is the order itself"),
+        "attention again": (lambda Y, order: attention(Y[order], Y[order], Y[order]), "no new attention is needed"),
+    },
+    "matrix_attention": {
+        **ON_QKV,
+        **ROW_QKV,
+        "softmax over axis 0": (lambda Q, K, V: on_axis(0)(Q, K, V), "softmax ran over axis 0"),
+        "softmax over axis 1": (lambda Q, K, V: on_axis(1)(Q, K, V), "softmax ran over axis 1"),
+        "width of axis 1": (lambda Q, K, V: attention(Q, K, V, Q.shape[1] ** 0.5), "d_k is taken from Q.shape[1]"),
+        "over the batch": (lambda Q, K, V: share(safe(Q, K)) @ V, "softmax ran over the batch as well"),
+        "dot for the output": (lambda Q, K, V: row_softmax(logits(Q, K)).dot(V), "np.dot pairs every"),
+        "batch summed": (lambda Q, K, V: np.add.reduce(attention(Q, K, V)), "the first axis is summed away"),
+        "first of the batch": (lambda Q, K, V: attention(Q, K, V)[0], "only the first matrix"),
+    },
+    "column_attention": {
+        **{name: (lambda Q, K, V, f=f: np.transpose(f(Q.T, K.T, V.T)), phrase) for name, (f, phrase) in ON_QKV.items()},
+        "width from shape[-1]": (
+            lambda Q, K, V: V @ row_softmax(Q.T @ K / Q.shape[-1] ** 0.5).T,
+            "root of the number of queries: d_k is the width, Q.shape[0]",
+        ),
+        "softmax over queries": (
+            lambda Q, K, V: V @ scipy.special.softmax(K.T @ Q / len(Q) ** 0.5, axis=1),
+            "softmax ran over the queries (along the rows of K^T Q): each",
+        ),
+        "softmax over queries, unscaled": (
+            lambda Q, K, V: V @ row_softmax(K.T @ Q),
+            "softmax ran over the queries (along the rows of K^T Q), and",
+        ),
+        "transposed": (lambda Q, K, V: attention(Q.T, K.T, V.T), "this is transposed"),
+        "Q^T K, axis 0": (
+            lambda Q, K, V: V @ scipy.special.softmax(Q.T @ K / len(Q) ** 0.5, axis=0),
+            "the scores are Q^T K, where a column belongs to a key",
+        ),
+        "Q^T K, axis 1": (
+            lambda Q, K, V: V @ row_softmax(Q.T @ K / len(Q) ** 0.5),
+            "the weights of a query are a row here",
+        ),
+        "row formula": (attention, "this is the row formula on columns"),
+        "row formula, sqrt(d_k)": (
+            lambda Q, K, V: row_softmax(Q @ K.T / len(Q) ** 0.5) @ V,
+            "this is the row formula on columns",
+        ),
+        "V transposed": (
+            lambda Q, K, V: V.T @ scipy.special.softmax(K.T @ Q / len(Q) ** 0.5, axis=0),
+            "V is transposed",
+        ),
+        "A V": (
+            lambda Q, K, V: scipy.special.softmax(K.T @ Q / len(Q) ** 0.5, axis=0) @ V,
+            "A @ V is the order for rows",
+        ),
+    },
+    "shapes": {
+        "W_V transposed": (six(W_V="d_v d"), "W_V is (d, d_v), not (d_v, d): the two numbers are exchanged"),
+        "W_V to d_k": (six(W_V="d d_k"), "W_V is (d, d_v), not (d, d_k): it takes a row of width d"),
+        "Q with d": (six(Q="n_q d"), "Q is (n_q, d_k), not (n_q, d): it has a row for each query"),
+        "Q transposed": (six(Q="d_k n_q"), "Q is (n_q, d_k), not (d_k, n_q): the two"),
+        "K with n_q": (six(K="n_q d_k"), "K is (n_kv, d_k), not (n_q, d_k): it has a row for each key"),
+        "V with d_k": (six(V="n_kv d_k"), "V is (n_kv, d_v), not (n_kv, d_k)"),
+        "V with n_q": (six(V="n_q d_v"), "V is (n_kv, d_v), not (n_q, d_v)"),
+        "A transposed": (six(A="n_kv n_q"), "A is (n_q, n_kv), not (n_kv, n_q): the two numbers are exchanged"),
+        "A square": (six(A="n_q n_q"), "A is (n_q, n_kv), not (n_q, n_q): it has a row for each query and a column"),
+        "Y with d_k": (six(Y="n_q d_k"), "Y is (n_q, d_v), not (n_q, d_k): it has a row for each query, a mean"),
+        "Y with d": (six(Y="n_q d"), "Y is (n_q, d_v), not (n_q, d)"),
+        "Y with n_kv": (six(Y="n_kv d_v"), "Y is (n_q, d_v), not (n_kv, d_v)"),
+        "two wrong": (six(K="d_k n_kv", Y="n_q d_k"), "K is (n_kv, d_k), not (d_k, n_kv): the two"),
+        "fixed": (lambda *all_: six()(3, 5, 8, 4, 6), "W_V is (d, d_v), not (8, 6)"),
+        "five": (lambda *all_: six()(*all_)[:5], "six pairs are expected"),
+        "twelve": (lambda *all_: [number for pair in six()(*all_) for number in pair], "six pairs are expected"),
+    },
 }
 
 ALSO_WRONG = {
@@ -237,6 +781,77 @@ ALSO_WRONG = {
         lambda q, x, y, b: mean_by(gauss(q, x, 1 / b), y),
         lambda q, x, y, b: mean_by(gauss(q, x, b), x),
         lambda q, x, y, b: mean_by(gauss(q, x, b), y)[:, None],
+    ],
+    "previous_token": [
+        lambda E, P: (50 * P, P[::2]),
+        lambda E, P: (P, P, P),
+        lambda E, P: (50 * np.roll(P, 1, axis=1), P),
+        lambda E, P: (2.5 * np.roll(P, 1, axis=0), 2.5 * P),
+        lambda E, P: (E, P),
+        lambda E, P: (1e200 * np.roll(P, 1, axis=0), 1e200 * P),
+    ],
+    "first_token": [
+        lambda E, P: (50 * P[0], P[0]),
+        lambda E, P: (50 * np.ones((4, 1)), np.eye(4)[:, :1]),
+        lambda E, P: (np.where(P[:, :1] == 1, np.inf, 0), P[:, :1]),
+        lambda E, P: (np.ones((len(P), 0)), np.ones((len(P), 0))),
+    ],
+    "equal_tokens": [
+        lambda E, P: (4 * E, E),
+        lambda E, P: (50 * E @ E.T, P[:, :1]),
+        lambda E, P: 50 * E @ E.T,
+        lambda E, P: softmax(50 * E @ E.T),
+    ],
+    "rotate": [
+        lambda x, p, t: (x[0] + 1j * x[1]) * np.exp(1j * p * t),
+        lambda x, p, t: turn_by_loop(x, p, t)[0],
+        lambda x, p, t: [turn_by_loop(x, p, t)],
+        lambda x, p, t: -x,
+        lambda x, p, t: x[::-1],
+        lambda x, p, t: np.array(turn_by_loop(x, p, t)) * 1.001,
+    ],
+    "self_attention": [
+        lambda X, A, B, C: X,
+        lambda X, A, B, C: X @ C @ C.T,
+        lambda X, A, B, C: attention(X @ A, X @ B, X @ C)[::-1],
+        lambda X, A, B, C: attention(X @ A, X @ B, X @ C).round(2),
+        lambda X, A, B, C: scaled_dot_product_attention(X @ A, X @ B, X @ C),
+        lambda X, A, B, C: scaled_dot_product_attention(X @ A, X @ B, X @ C, is_causal=True)[0],
+    ],
+    "cross_attention": [
+        lambda X, M, A, B, C: X,
+        lambda X, M, A, B, C: attention(X @ A, M @ B, M @ C)[::-1],
+        lambda X, M, A, B, C: attention(X @ A, M @ B, M @ C) + 1e-4,
+        lambda X, M, A, B, C: X + attention(X @ A, M @ B, M @ C).sum(),
+    ],
+    "permuted": [
+        lambda Y, order: Y[order][:-1],
+        lambda Y, order: Y[order] + 1e-4,
+        lambda Y, order: np.roll(Y, 1, axis=0),
+        lambda Y, order: Y[order + 1],
+        lambda Y, order: 0 * Y,
+    ],
+    "matrix_attention": [
+        lambda Q, K, V: attention(Q, K, V)[..., None],
+        lambda Q, K, V: attention(Q, K, V) + 1e-4,
+        lambda Q, K, V: [attention(q, k, v) for q, k, v in zip(Q, K, V)],
+        lambda Q, K, V: scaled_dot_product_attention(Q, K, V),
+        lambda Q, K, V: Q,
+    ],
+    "column_attention": [
+        lambda Q, K, V: Q,
+        lambda Q, K, V: scaled_dot_product_attention(Q.T, K.T, V.T)[0],
+        lambda Q, K, V: scaled_dot_product_attention(K.T, Q.T, V.T)[0].T,
+        lambda Q, K, V: attention(Q.T, K.T, V.T).T[::-1],
+    ],
+    "shapes": [
+        lambda *all_: all_,
+        lambda *all_: 6,
+        lambda *all_: "W_V Q K V A Y".split(),
+        lambda *all_: np.array(six()(*all_))[::-1],
+        lambda *all_: [(1, 1)] * 6,
+        lambda *all_: dict(zip("WQKVAY", six()(*all_))),
+        lambda *all_: [*six()(*all_), 3],
     ],
 }
 
@@ -291,6 +906,152 @@ def test_any_other_wrong_answer_is_refused_with_a_reason(exercise, i):
 )
 def test_the_difference_is_told_by_shape_or_by_value_and_place(answer, reason):
     assert reason in judge("softmax", answer).message
+
+
+def test_a_failure_on_some_inputs_is_told_unless_the_others_show_why():
+    def only_square(*matrices):
+        X, M, A, B, C = matrices
+        return attention(X @ A, M @ B, M @ C) if len(X) == len(M) else 1 / 0
+
+    assert "raised ZeroDivisionError" in judge("cross_attention", only_square).message
+    assert (
+        "values come from X" in judge("cross_attention", lambda X, M, A, B, C: attention(X @ A, M @ B, X @ C)).message
+    )
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "hint"),
+    [
+        ("matrix_attention", lambda Q, K, V: row_softmax(Q @ K.T / Q.shape[-1] ** 0.5) @ V, "K.swapaxes(-1, -2) only"),
+        (
+            "matrix_attention",
+            lambda Q, K, V: row_softmax(Q.dot(K.swapaxes(-1, -2)) / Q.shape[-1] ** 0.5) @ V,
+            "use @, not np.dot",
+        ),
+        ("matrix_attention", lambda Q, K, V: (e := np.exp(logits(Q, K))) / e.sum(-1) @ V, "keepdims=True"),
+        ("matrix_attention", lambda Q, K, V: [attention(*one) for one in zip(Q, K, V)], "reverses all axes"),
+        ("self_attention", lambda X, A, B, C: A @ X, "Q = X @ W_Q"),
+        ("cross_attention", lambda X, M, A, B, C: A @ X, "K = M @ W_K"),
+        ("column_attention", lambda Q, K, V: Q @ V, "K.T @ Q are (n_kv, n_q)"),
+        ("permuted", lambda Y, order: Y[order + 1], "0 to n - 1"),
+        ("previous_token", lambda E, P: (np.roll(P, 1, axis=0) @ np.eye(5), P), "take n from len(P)"),
+    ],
+)
+def test_a_failure_comes_with_a_hint(exercise, answer, hint):
+    message = judge(exercise, answer).message
+    assert hint in message
+    assert message.startswith("your function raised") or "keepdims=True is missing" in message
+
+
+# heads built by hand
+
+
+@pytest.mark.parametrize("exercise", HEADS)
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda E, P: P, "returns ndarray, but two arrays are expected: end with return Q, K"),
+        (lambda E, P: (P, P, P), "returns tuple of 3, but two arrays"),
+        (lambda E, P: (P, "abc"), "K is str, but should be an array of numbers"),
+        (lambda E, P: (P * 1j, P), "Q is ndarray, but should be an array of numbers"),
+        (lambda E, P: (P[0], P), "Q has shape (4,), but should be a matrix with a row for each position"),
+        (lambda E, P: (P[:, :0], P[:, :0]), "Q has shape (4, 0), but should be a matrix"),
+        (lambda E, P: (P, P[1:]), "K has 3 rows, but the sequence has 4 tokens"),
+        (lambda E, P: (np.eye(4), np.eye(4)), "Q has 4 rows, but the sequence has 5 tokens"),
+        (lambda E, P: (P, E), "Q has 4 columns and K has 5: a row of Q is compared with a row of K"),
+        (lambda E, P: (P, np.where(P > 0, 1, -np.inf)), "K holds NaN or infinite numbers"),
+        (lambda E, P: (P * np.nan, P), "Q holds NaN or infinite numbers"),
+        (lambda E, P: (1e200 * P, 1e200 * P), "overflow: multiply Q by a smaller number"),
+        (lambda E, P: (-1e200 * P, 1e200 * P), "overflow: multiply Q by a smaller number"),
+        (lambda E, P: print(end=""), "returns None: is a return missing"),
+    ],
+)
+def test_what_is_no_pair_of_matrices_is_refused_with_the_cure(exercise, answer, reason):
+    feedback = judge(exercise, answer)
+    assert feedback.correct is False
+    assert reason in feedback.message
+
+
+def with_weights(shares):
+    """A head with exactly these weights: shares(i, tokens) -> weights of row i, all above 0."""
+
+    def answer(E, P):
+        n, tokens = len(P), E.argmax(axis=1)
+        return math.sqrt(n) * np.log([shares(i, tokens) for i in range(n)]), P
+
+    return answer
+
+
+def one_position(weight, where):
+    def shares(i, tokens):
+        row = np.full(len(tokens), (1 - weight) / (len(tokens) - 1))
+        row[where(i)] = weight
+        return row
+
+    return with_weights(shares)
+
+
+def equal_shares(total, tilt):
+    """Equal tokens share the total, the first of them with more and the last with less by the tilt."""
+
+    def shares(i, tokens):
+        same = np.flatnonzero(tokens == tokens[i])
+        row = np.full(len(tokens), (1 - total) / (len(tokens) - len(same)))
+        row[same] = total / len(same)
+        row[same[0]] += tilt * (len(same) > 1)
+        row[same[-1]] -= tilt * (len(same) > 1)
+        return row
+
+    return with_weights(shares)
+
+
+@pytest.mark.parametrize(
+    ("exercise", "enough", "too_little"),
+    [
+        ("previous_token", one_position(0.91, lambda i: max(i - 1, 0)), one_position(0.89, lambda i: max(i - 1, 0))),
+        ("first_token", one_position(0.91, lambda i: 0), one_position(0.89, lambda i: 0)),
+        ("equal_tokens", equal_shares(0.91, 0), equal_shares(0.89, 0)),
+        ("equal_tokens", equal_shares(0.98, 0.04), equal_shares(0.98, 0.06)),
+    ],
+)
+def test_a_head_needs_nine_tenths_of_the_weight_and_equal_shares(exercise, enough, too_little):
+    assert judge(exercise, enough).correct is True
+    assert re.search(r"with at least 0\.9[18] of its weight", judge(exercise, enough).message)
+    feedback = judge(exercise, too_little)
+    assert feedback.correct is False
+    assert "0.89 of it: multiply Q" in feedback.message or "0.98 of the weight, but not in equal" in feedback.message
+
+
+def test_one_weak_row_is_enough_to_be_refused():
+    answer = looking(lambda i, j, t: j == i - 1 and not (len(t) == 6 and i == 5))
+    assert "in 'daabde' position 5 should look at 4, but gives only 0.16" in judge("previous_token", answer).message
+
+
+@pytest.mark.parametrize(
+    ("first_row", "text"),
+    [
+        (lambda n: 40 * np.eye(n)[-1], "looks at the last one (the shift wraps round)"),
+        (lambda n: 40 * np.eye(n)[0], "looks at itself"),
+        (lambda n: np.zeros(n), "spreads its weight evenly"),
+        (lambda n: 40 * np.eye(n)[1], "gives its largest weight, 1.00 in 'ebacbeb', to position 1"),
+    ],
+)
+def test_the_free_position_of_the_previous_token_is_described(first_row, text):
+    def answer(E, P):
+        Q = 40 * shifted(P)
+        Q[0] = first_row(len(P))
+        return Q, P
+
+    feedback = judge("previous_token", answer)
+    assert feedback.correct is True
+    assert feedback.message.endswith(f"position 0, which is free, {text}.")
+
+
+@pytest.mark.parametrize("exercise", HEADS)
+def test_a_head_is_told_its_smallest_weight(exercise):
+    message = judge(exercise, RIGHT[exercise]["reference"]).message
+    assert re.search(r"with at least 0\.9\d of its weight|with at least 1\.00 of its weight", message)
+    assert ("which is free" in message) == (exercise == "previous_token")
 
 
 # what is no answer
@@ -390,12 +1151,12 @@ def recurse(*args):
         (recurse, "raised RecursionError"),
         (lambda *args: missing, "raised NameError"),  # noqa: F821
         (lambda: 1, "raised TypeError"),
-        (lambda a, b, c, d, e: 1, "raised TypeError"),
+        (lambda a, b, c, d, e, f: 1, "raised TypeError"),
         (lambda *args: "abc", "returns str"),
         (lambda *args: {}, "returns dict"),
         (lambda *args: ..., "returns ellipsis"),
         (lambda *args: (x for x in args), "returns generator"),
-        (lambda *args: [[1], [1, 2]], "returns list"),
+        (lambda *args: [[1], [1, 2], [3]], "returns list"),
         (lambda *args: np.ones(3) * 1j, "returns ndarray"),
         (lambda *args: [10**400], "returns list"),
     ],
@@ -428,7 +1189,7 @@ def test_complex_numbers_are_not_right_because_their_real_part_is():
     assert judge("softmax", lambda s: stable(s) + 1j).correct is False
 
 
-@pytest.mark.parametrize("exercise", EXERCISES)
+@pytest.mark.parametrize("exercise", [exercise for exercise in EXERCISES if exercise != "shapes"])  # takes numbers
 def test_an_answer_that_changes_its_input_is_told_so(exercise):
     def answer(*args):
         result = RIGHT[exercise]["reference"](*args)

@@ -10,17 +10,23 @@ import tracemalloc
 import ipywidgets as widgets
 import numpy as np
 import pytest
+import scipy.spatial
 import scipy.special
 
-from attn_helpers import SENTENCES, explorers, plots, word_vectors
+from attn_helpers import MINILM_HEADS, SENTENCES, bank_senses, explorers, minilm_head, plots, smollm2_head, word_vectors
 from attn_helpers.live import RED, Live
 
 GRID = np.linspace(0, 5, 101)
 POINTS = np.linspace(0.1, 4.9, 30)
+QKV = [np.random.default_rng(i).normal(size=size) for i, size in enumerate([(4, 5), (4, 5), (4, 3)])]
 EXPLORERS = {
     "temperature": explorers.temperature_explorer,
     "hull": explorers.hull_explorer,
     "kernel": lambda: explorers.kernel_explorer(POINTS, np.cos(POINTS), GRID, np.sin(GRID)),
+    "head": explorers.head_explorer,
+    "rope": explorers.rope_explorer,
+    "sense": explorers.sense_explorer,
+    "pipeline": lambda: explorers.pipeline_explorer(["a", "b", "a", "$$"], *QKV),
 }
 
 
@@ -105,9 +111,78 @@ def test_kernel_fit_is_nadaraya_watson(bandwidth):
     assert np.allclose(heights, numbers["weights"] / numbers["weights"].max())
 
 
-def test_blitting_gives_the_pixels_of_a_full_drawing():
-    live = explorers.temperature_explorer()
-    live.controls["temperature"].value = 3
+@pytest.mark.parametrize("head", MINILM_HEADS)
+@pytest.mark.parametrize("sentence", ["suitcase", "attention"])
+def test_the_head_map_is_the_one_of_the_models_own_framework(head, sentence):
+    live = explorers.head_explorer()
+    live.controls["head"].value, live.controls["sentence"].value = head, sentence
+    found = minilm_head(head, sentence)
+    ax = live.picture.axes[0]
+    assert np.abs(ax.images[0].get_array() - found.reference).max() < 1e-3
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(found.tokens)
+    assert ax.images[0].get_extent() == [-0.5, len(found.tokens) - 0.5, len(found.tokens) - 0.5, -0.5]
+    for word, step in (("previous", -1), ("itself", 0), ("next", 1)):
+        assert f"{word} {np.diagonal(found.reference, step).mean():.2f}" in live.picture.summary
+
+
+@pytest.mark.parametrize("head", ["16.0", "1.2", "18.6"])
+@pytest.mark.parametrize("start", [0, 20, 1000])
+def test_rope_bars_are_the_frameworks_weights_wherever_the_text_starts(head, start):
+    live = explorers.rope_explorer(query=15)
+    live.controls["head"].value, live.controls["start"].value = head, start
+    found = smollm2_head(head, "random")
+    bars = [bar.get_height() for bar in live.picture.axes[1].patches]
+    assert np.allclose(bars, found.reference[15], atol=1e-5)
+    marks = live.picture.axes[1].lines[0].get_ydata()
+    plain = scipy.special.softmax(found.Q[15] @ found.K[:16].T / 8)
+    assert np.allclose(marks[:16], plain) and not marks[16:].any()
+    assert "no weight by more than 1e-12" in live.picture.summary
+
+
+@pytest.mark.parametrize("offset", [0, 1, 7, 40])
+def test_rope_curve_is_the_mean_score_of_all_pairs_at_that_offset(offset):
+    live = explorers.rope_explorer(heads=("16.0", "18.6"))
+    live.controls["offset"].value = offset
+    found = smollm2_head("16.0", "random")
+    halves = [x[1:, :32] + 1j * x[1:, 32:] for x in (found.Q, found.K)]
+    turns = np.exp(1j * offset * 100000.0 ** (-np.arange(32) / 32))
+    mean = np.real((halves[0] * turns) @ halves[1].conj().T / 8).mean()
+    (x,), (y,) = live.picture.axes[0].lines[1].get_data()
+    assert (x, y) == (offset, pytest.approx(mean))
+
+
+@pytest.mark.parametrize("layer", range(7))
+def test_sense_map_holds_the_cosines_of_that_layer(layer):
+    live = explorers.sense_explorer()
+    live.controls["layer"].value = layer
+    vectors = bank_senses().vectors[:, layer]
+    cosines = 1 - scipy.spatial.distance.cdist(vectors, vectors, "cosine")
+    assert np.allclose(live.picture.axes[0].images[0].get_array(), cosines)
+    assert f"one of each: {cosines[:4, 4:].min():.3f} to {cosines[:4, 4:].max():.3f}" in live.picture.summary
+    same = cosines[:4, :4][~np.eye(4, dtype=bool)]
+    assert f"both money: {same.min():.3f} to {same.max():.3f}" in live.picture.summary
+
+
+@pytest.mark.parametrize("t", range(4))
+def test_the_pipeline_lights_up_one_row_of_each(t):
+    live = EXPLORERS["pipeline"]()
+    live.controls["t"].value = t
+    query, key, value = QKV
+    S = query @ key.T / np.sqrt(5)
+    A = scipy.special.softmax(S, axis=1)
+    shown = [ax.images[0].get_array() for ax in live.picture.axes[:5]]
+    assert all(np.allclose(*pair) for pair in zip(shown, (query, S, A, value, A @ value)))
+    assert [ax.patches[0].get_y() for ax in live.picture.axes[:5] if ax.patches] == [t - 0.5] * 4
+    for ax, row in zip(live.picture.axes[5:], (S[t], A[t], (A @ value)[t])):
+        assert np.allclose([bar.get_height() for bar in ax.patches], row)
+
+
+@pytest.mark.parametrize(
+    ("name", "control", "value"), [("temperature", "temperature", 3), ("head", "sentence", "keys")]
+)
+def test_blitting_gives_the_pixels_of_a_full_drawing(name, control, value):
+    live = EXPLORERS[name]()
+    live.controls[control].value = value
     moved = live._image.value
     for artist in live._moving:
         artist.set_animated(False)
@@ -195,7 +270,7 @@ def test_without_a_kernel_there_is_a_picture_and_its_numbers(name):
     data, metadata = live._repr_mimebundle_()
     assert data["text/plain"] == repr(live) == live.picture.summary
     assert data["image/png"].startswith("iVBOR")
-    assert metadata["image/png"]["width"] == live.picture.get_figwidth() * 100
+    assert metadata["image/png"]["width"] == round(live.picture.get_figwidth() * 100)
 
 
 def plain(markup):

@@ -42,7 +42,8 @@ def code(notebook):
 
 
 def test_the_series_is_complete():
-    assert [path.name for path in PATHS] == ["01_expectation.ipynb"]
+    names = ["01_expectation", "02_query_key_value", "03_self_attention", "04_matrix_form"]
+    assert [path.stem for path in PATHS] == names
 
 
 def test_the_notebook_check_is_on(pytestconfig):

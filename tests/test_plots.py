@@ -120,3 +120,60 @@ def test_pyplot_is_never_imported():
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_attention_map_names_axes_and_keeps_equal_and_odd_tokens_apart():
+    weights = np.array([[0.1, 0.2, 0.3, 0.4], [1, 0, 0, 0], [0.25] * 4, [0, 0, 0.5, 0.5]])
+    picture = plots.attention_map(LABELS, {"left": weights, "right": weights.T})
+    left, right = picture.axes[:2]
+    assert left.get_ylabel() == "query (row)" and left.get_xlabel() == right.get_xlabel() == "key (column)"
+    for axis in (left.xaxis, left.yaxis, right.xaxis):
+        assert [label.get_text() for label in axis.get_ticklabels()] == LABELS
+        assert list(axis.get_ticklocs()) == [0, 1, 2, 3]
+        assert not any(label.get_parse_math() for label in axis.get_ticklabels())
+    assert np.array_equal(left.images[0].get_array(), weights)
+    assert np.array_equal(right.images[0].get_array(), weights.T)
+    assert {ax.images[0].get_clim() for ax in (left, right)} == {(0, 1)}
+    assert len(picture.axes) == 3, "one colour bar for both"
+    picture.canvas.draw()
+    assert picture.summary.splitlines()[2].split() == ["0", "the", "3", "the", "0.400"]
+
+
+def test_attention_map_of_different_queries_and_keys_shows_the_sums():
+    weights = np.array([[0.5, 0.25, 0.25], [0, 0, 1]])
+    picture = plots.attention_map(["a", "b"], {"cross": weights}, keys=["x", "y", "z"], sums=True)
+    assert texts(picture.axes[0]) == ["1.00", "1.00", "0.50", "0.25", "1.25"]
+    assert picture.summary.splitlines()[-1] == "column sums 0.500 0.250 1.250"
+
+
+@pytest.mark.parametrize(
+    ("labels", "keys", "weights", "reason"),
+    [
+        (
+            LABELS,
+            None,
+            np.eye(3),
+            r"'map' has shape \(3, 3\), but there are 4 labels for queries \(rows\) and 4 for keys",
+        ),
+        (LABELS[:2], LABELS, np.ones((4, 2)), r"\(4, 2\), but there are 2 labels for queries \(rows\) and 4 for keys"),
+        (LABELS, None, np.ones((2, 4, 4)), r"\(2, 4, 4\), but there are 4 labels"),
+        (LABELS, None, 2 * np.eye(4), r"values from 0 to 2, outside the limits \(0, 1\)"),
+        (LABELS, None, -np.eye(4), "values from -1 to 0, outside"),
+        (LABELS, None, np.full((4, 4), np.nan), "values from nan to nan, outside"),
+    ],
+)
+def test_a_map_that_does_not_fit_its_labels_or_its_scale_is_refused(labels, keys, weights, reason):
+    with pytest.raises(ValueError, match=reason):
+        plots.attention_map(labels, {"map": weights}, keys=keys)
+
+
+def test_products_are_drawn_to_scale_and_named():
+    picture = plots.products([(("X", (5, 7)), ("W", (7, 3)), ("Q", (5, 3)))])
+    assert [(patch.get_width(), patch.get_height()) for patch in picture.axes[0].patches] == [(7, 5), (3, 7), (3, 5)]
+    assert picture.summary == "X (5, 7) @ W (7, 3) = Q (5, 3)"
+
+
+@pytest.mark.parametrize("shapes", [((5, 7), (6, 3), (5, 3)), ((5, 7), (7, 3), (3, 5))])
+def test_a_product_that_does_not_fit_is_refused(shapes):
+    with pytest.raises(ValueError, match="the product 'Q' does not fit"):
+        plots.products([tuple(zip(("X", "W", "Q"), shapes))])

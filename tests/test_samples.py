@@ -14,7 +14,23 @@ import numpy as np
 import pytest
 
 import attn_helpers
-from attn_helpers import SENTENCES, vocabulary, word_vectors
+from attn_helpers import (
+    MINILM_HEADS,
+    MINILM_SENTENCES,
+    RELATIONS,
+    SENTENCES,
+    SMOLLM2_HEADS,
+    SMOLLM2_TEXTS,
+    apply_rope,
+    bank_senses,
+    minilm_head,
+    minilm_states,
+    scaled_dot_product_attention,
+    smollm2_head,
+    vocabulary,
+    word_relation,
+    word_vectors,
+)
 
 PACKAGE = Path(attn_helpers.__file__).parent
 WATCHED_IMPORT = """
@@ -185,6 +201,121 @@ def test_every_word_of_a_sentence_and_its_name_have_a_vector(name):
     words = SENTENCES[name].split()
     assert len(word_vectors([*words, name])) == len(words) + 1
     assert 8 <= len(words) <= 11
+
+
+@pytest.mark.parametrize("head", MINILM_HEADS)
+@pytest.mark.parametrize("sentence", MINILM_SENTENCES)
+def test_every_map_of_minilm_is_recomputed_from_its_vectors_and_matrices(head, sentence):
+    found = minilm_head(head, sentence)
+    Q, K, V = (found.X @ W + b for W, b in ((found.W_Q, found.b_Q), (found.W_K, found.b_K), (found.W_V, found.b_V)))
+    weights = scaled_dot_product_attention(Q, K, V)[1]
+    assert np.abs(weights - found.reference).max() <= 1e-3
+
+
+@pytest.mark.parametrize("head", SMOLLM2_HEADS)
+@pytest.mark.parametrize("text", SMOLLM2_TEXTS)
+def test_every_map_of_smollm2_is_recomputed_from_queries_and_keys_with_rope_and_the_causal_mask(head, text):
+    found = smollm2_head(head, text)
+    query, key = (apply_rope(x, base=100000) for x in (found.Q, found.K))
+    weights = scaled_dot_product_attention(query, key, found.V, is_causal=True)[1]
+    assert np.abs(weights - found.reference).max() <= 1e-5
+
+
+@pytest.mark.parametrize("sentence", MINILM_SENTENCES)
+def test_a_bert_head_holds_the_arrays_it_names(sentence):
+    found = minilm_head("3.1", sentence)
+    n = len(found.tokens)
+    assert found.name == "3.1" and found.tokens[0] == "[CLS]" and found.tokens[-1] == "[SEP]"
+    assert all(isinstance(token, str) for token in found.tokens)
+    assert found.X.shape == (n, 384) and found.reference.shape == (n, n)
+    assert {W.shape for W in (found.W_Q, found.W_K, found.W_V)} == {(384, 32)}
+    assert {b.shape for b in (found.b_Q, found.b_K, found.b_V)} == {(32,)}
+    assert {array.dtype for array in found if isinstance(array, np.ndarray)} == {np.dtype(np.float64)}
+    assert np.array_equal(found.X, minilm_states(sentence)[3])
+    assert minilm_states(sentence).shape == (5, n, 384)
+    assert np.allclose(found.reference.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("text", SMOLLM2_TEXTS)
+def test_a_gpt_head_holds_the_arrays_it_names(text):
+    found = smollm2_head("18.6", text)
+    n = len(found.tokens)
+    assert found.tokens[0] == "<|im_start|>"
+    assert {array.shape for array in (found.Q, found.K, found.V)} == {(n, 64)}
+    assert found.reference.shape == (n, n) and not np.triu(found.reference, 1).any()
+
+
+def test_the_random_text_is_twelve_different_words_twice():
+    tokens = smollm2_head("16.0", "random").tokens[1:]
+    assert tokens[:12] == tokens[12:] and len(set(tokens)) == 12
+
+
+def test_bank_is_one_vector_before_the_layers_and_eight_after():
+    sentences, senses, vectors = bank_senses()
+    assert vectors.shape == (8, 7, 384) and len(sentences) == len(senses) == 8
+    assert all("bank" in sentence for sentence in sentences)
+    assert senses == ("money",) * 4 + ("river",) * 4
+    assert len(np.unique(vectors[:, 0], axis=0)) == 1
+    assert all(len(np.unique(vectors[:, layer], axis=0)) == 8 for layer in range(1, 7))
+
+
+def test_the_first_bank_sentence_is_the_one_of_the_states():
+    at = minilm_head("0.2", "money").tokens.index("bank")
+    assert np.array_equal(bank_senses().vectors[0, :5], minilm_states("money")[:, at])
+
+
+@pytest.mark.parametrize("name", RELATIONS)
+def test_a_relation_counts_words_from_the_asking_one(name):
+    relation = word_relation(name)
+    assert relation.partner.shape == relation.looks.shape
+    assert len(relation.partner) > 100
+    assert (relation.partner != 0).all() and (relation.looks != 0).all()
+    assert relation.head in MINILM_HEADS
+    distances, counts = np.unique(relation.partner, return_counts=True)
+    assert (relation.looks == relation.partner).mean() > counts.max() / counts.sum() + 0.2
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda: minilm_head("9.9"), "head is '9.9', but must be one of '0.2', '0.8'"),
+        (lambda: minilm_head(2.0), "head is 2.0, but must be one of"),
+        (lambda: minilm_head("2.0", "gift"), "sentence is 'gift', but must be one of 'suitcase'"),
+        (lambda: minilm_states(None), "sentence is None"),
+        (lambda: smollm2_head("2.0"), "head is '2.0', but must be one of '1.2'"),
+        (lambda: smollm2_head("16.0", "money"), "text is 'money', but must be one of 'gift'"),
+        (lambda: word_relation("verb to object"), "name is 'verb to object', but must be one of 'object to verb'"),
+    ],
+)
+def test_a_name_that_is_not_there_is_refused_with_those_that_are(call, reason):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert reason in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        lambda: minilm_head().W_Q,
+        lambda: minilm_head().X,
+        lambda: minilm_head().reference,
+        minilm_states,
+        lambda: smollm2_head().Q,
+        lambda: smollm2_head().reference,
+        lambda: bank_senses().vectors,
+        lambda: word_relation().looks,
+    ],
+)
+def test_what_is_given_is_a_new_array_each_time(load):
+    before = load().copy()
+    load()[:] = 0
+    assert np.array_equal(load(), before)
+
+
+def test_no_data_file_is_larger_than_it_may_be():
+    sizes = {file.name: file.stat().st_size for file in (PACKAGE / "data").glob("*.npz")}
+    assert max(sizes.values()) <= 900_000
+    assert sum(sizes.values()) <= 4_000_000
 
 
 def test_importing_reads_no_data_and_using_it_does(facts):
