@@ -809,7 +809,7 @@ def _equal(a, b):
     """True for equal results, within what float32 can hold; None (no result) equals None."""
     if a is None or b is None:
         return a is b
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-3, atol=1e-3, equal_nan=True)
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
 def _difference(case, result, target):

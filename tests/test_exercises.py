@@ -536,6 +536,10 @@ WRONG = {
             looking(lambda i, j, t: j == (i - 1 if i != 3 else 0)),
             "position 3 should look at 2, but gives only 0.00 there, and 0.99 to position 0",
         ),
+        "next in most rows": (
+            looking(lambda i, j, t: j == (i + 1 if (i, len(t)) != (3, 7) else 0)),
+            "looks at the next token (mean weight 0.94)",
+        ),
         "nearly next": (lambda E, P: (np.c_[7 * P, 3 * E], np.c_[np.roll(P, 1, axis=0), E]), "token (mean weight 0."),
     },
     "first_token": {
@@ -1025,6 +1029,16 @@ def test_a_head_needs_nine_tenths_of_the_weight_and_equal_shares(exercise, enoug
 def test_one_weak_row_is_enough_to_be_refused():
     answer = looking(lambda i, j, t: j == i - 1 and not (len(t) == 6 and i == 5))
     assert "in 'daabde' position 5 should look at 4, but gives only 0.16" in judge("previous_token", answer).message
+
+
+def test_the_mean_over_the_rows_does_not_hide_a_weak_one():
+    def shares(i, tokens):
+        weight = 0.8 if (i, len(tokens)) == (5, 6) else 0.99
+        row = np.full(len(tokens), (1 - weight) / (len(tokens) - 1))
+        row[max(i - 1, 0)] = weight
+        return row
+
+    assert "in 'daabde' only 0.80 of it" in judge("previous_token", with_weights(shares)).message
 
 
 @pytest.mark.parametrize(
