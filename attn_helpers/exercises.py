@@ -569,6 +569,14 @@ class check:
                     "np.dot pairs every batch and head with every other: use @, which keeps them apart",
                 ),
                 (
+                    lambda Q, K, V: np.dot(softmax(np.dot(Q, np.swapaxes(K, -1, -2)) / np.sqrt(Q.shape[-1])), V),
+                    "np.dot pairs every batch and head with every other: use @, which keeps them apart",
+                ),
+                (
+                    lambda Q, K, V: softmax(_logits(Q, K) @ V),
+                    "softmax comes before the product with V: the weights belong to the keys",
+                ),
+                (
                     lambda Q, K, V: _attention(Q, K, V).sum(axis=0),
                     "the first axis is summed away: it is the batch and stays",
                 ),
@@ -577,7 +585,8 @@ class check:
                     "this is only the first matrix of the batch: keep all of them",
                 ),
             ],
-            hint="K.T reverses all axes, K.swapaxes(-1, -2) only the last two; use @, not np.dot, and keepdims=True",
+            hint="K.T reverses all axes, K.swapaxes(-1, -2) only the last two; use @, not np.dot, and keepdims=True; "
+            "plain matrices without batch and heads come too",
             praise="one formula for one matrix and for a batch of heads.",
         )
 
@@ -782,9 +791,9 @@ def _numbers(result):
             raise TypeError
         return np.array(result, dtype=float)  # a copy: the answer may fill one array again and again
     except (TypeError, ValueError, OverflowError):
-        raise _Refused(
-            f"your function returns {type(result).__name__}, but one array of numbers is expected."
-        ) from None
+        cure = ": return the output alone" if isinstance(result, tuple) else ""
+        kind = type(result).__name__
+        raise _Refused(f"your function returns {kind}, but one array of numbers is expected{cure}.") from None
 
 
 def _named(mistakes, cases, results, first):
@@ -826,6 +835,10 @@ def _first_wrong_shape(case, result, target):
     """The first matrix whose shape is wrong, in letters; the numbers of a case are all different."""
     if result.shape != target.shape:
         return "six pairs are expected: the shapes of W_V, Q, K, V, A and Y, in this order."
+    if np.array_equal(result, target[:, ::-1]):
+        return "all six are exchanged: that is the column convention; here a row belongs to a position."
+    if sorted(map(tuple, result)) == sorted(map(tuple, target)):
+        return "the six shapes are right, but not their order: W_V, Q, K, V, A, Y."
     letters = dict(zip(case, ("n_q", "n_kv", "d", "d_k", "d_v")))
     place = next(i for i, (given, wanted) in enumerate(zip(result, target)) if not np.array_equal(given, wanted))
     given, wanted = ([letters.get(x, f"{x:g}") for x in pairs[place]] for pairs in (result, target))

@@ -11,6 +11,8 @@ from attn_helpers.samples import (
     MINILM_HEADS,
     MINILM_SENTENCES,
     SENTENCES,
+    SMOLLM2_HEADS,
+    SMOLLM2_TEXTS,
     bank_senses,
     minilm_head,
     smollm2_head,
@@ -113,9 +115,7 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
     heads, sentences  names out of MINILM_HEADS and MINILM_SENTENCES, the first shown first
     The maps are computed here from the head's matrices.
     """
-
-    def tokens(sentence):
-        return minilm_head(heads[0], sentence).tokens
+    heads, sentences = _names("heads", heads, MINILM_HEADS), _names("sentences", sentences, MINILM_SENTENCES)
 
     def compute(head, sentence):
         found = minilm_head(head, sentence)
@@ -126,19 +126,23 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
         return dict(name=f"head {head}", labels=found.tokens, weights=weights, facts=facts)
 
     return Live(
-        plots.head_map(max(map(tokens, sentences), key=lambda t: (len(t), max(map(len, t))))),
+        plots.head_map([minilm_head(heads[0], sentence).tokens for sentence in sentences]),
         compute,
         head=_choice("head", heads),
         sentence=_choice("sentence", sentences),
     )
 
 
-def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=17):
+def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=None):
     """Ask a head of SmolLM2 how its score depends on distance, and move the whole text along.
 
-    heads  names out of SMOLLM2_HEADS; text one of SMOLLM2_TEXTS; query the position that asks
+    heads  names out of SMOLLM2_HEADS; text one of SMOLLM2_TEXTS
+    query  the position that asks; None stands for 17 in the random text and for the last in others
     The curve is the mean score over all pairs of tokens but the first, each placed at that offset.
     """
+    heads, (text,) = _names("heads", heads, SMOLLM2_HEADS), _names("text", [text], SMOLLM2_TEXTS)
+    tokens = smollm2_head(heads[0], text).tokens
+    query = _position(query, 17 if text == "random" else len(tokens) - 1, len(tokens))
     offsets = np.arange(41)
     curves = {head: [_mean_score(smollm2_head(head, text), offset) for offset in offsets] for head in heads}
     plain = {head: _causal_weights(smollm2_head(head, text))[query] for head in heads}
@@ -151,7 +155,7 @@ def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=17):
         return dict(**numbers, weights=weights, plain=plain[head], change=change)
 
     return Live(
-        plots.rotary(smollm2_head(heads[0], text).tokens, offsets),
+        plots.rotary(tokens, offsets, (min(map(min, curves.values())), max(map(max, curves.values())))),
         compute,
         head=_choice("head", heads),
         offset=_whole("offset", 5, 0, 40),
@@ -183,6 +187,15 @@ def pipeline_explorer(labels, query, key, value):
     labels  n strings; query, key (n, d_k); value (n, d_v)
     """
     output, weights = scaled_dot_product_attention(query, key, value)
+    query, key, value = (np.asarray(array, dtype=float) for array in (query, key, value))
+    if weights.shape != (len(labels), len(labels)) or value.shape[1] == 0:
+        raise ValueError(
+            f"there are {len(labels)} labels, but query {query.shape}, key {key.shape} and value {value.shape} give "
+            f"weights {weights.shape}: each needs one row for each label and no batch axis"
+        )
+    for name, array in (("query", query), ("key", key), ("value", value)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} holds NaN or infinity, which cannot be drawn")
     return Live(
         plots.pipeline(labels, query, scores(query, key), weights, value, output),
         lambda t: dict(t=t),
@@ -224,6 +237,26 @@ def _look_up(name, words, least, most=None):
         return words, word_vectors(words)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _names(name, chosen, known):
+    """A list of different names, each one of those known."""
+    if isinstance(chosen, (str, bytes, set, dict)) or not np.iterable(chosen):
+        raise TypeError(f"{name} is {chosen!r}, but must be a list of names such as {[known[0]]}")
+    chosen = list(dict.fromkeys(chosen))
+    if not chosen or any(one not in known for one in chosen):
+        raise ValueError(f"{name} is {chosen!r}, but must hold names out of {', '.join(map(repr, known))}")
+    return chosen
+
+
+def _position(position, default, n):
+    if position is None:
+        return default
+    if isinstance(position, (bool, np.bool_)) or not isinstance(position, (int, np.integer)):
+        raise TypeError(f"query is {position!r}, but must be a position, a whole number")
+    if not 0 <= position < n:
+        raise ValueError(f"query is {position}, but the text has positions 0 to {n - 1}")
+    return int(position)
 
 
 def _choice(name, options):

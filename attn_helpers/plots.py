@@ -19,8 +19,13 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.tri import Triangulation
 
+from attn_helpers.attention import _real
+
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
+COLORS = (BLUE, GREEN, ORANGE)
+MOST = 80  # tokens in one direction of a picture: more could not be read, and would take gigabytes
 LIVE_DPI = 100  # a picture that moves has a quarter of the pixels of one that stands still
+AXES = ("query (row)", "key (column)")  # of every attention map
 STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -302,9 +307,7 @@ def regression(u, v, grid, truth):
 
 
 @styled
-def attention_map(
-    labels, panels, keys=None, bar="weight", limits=(0, 1), axes=("query (row)", "key (column)"), sums=False
-):
+def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=AXES, sums=False):
     """Maps with a row for each query and a column for each key, side by side, on one colour scale.
 
     labels  one string for each query; keys likewise for the keys, None where both are the same
@@ -313,9 +316,11 @@ def attention_map(
     axes    what the rows and the columns are
     sums    True writes the sum of each row at its right and of each column above it
     """
-    keys = labels if keys is None else keys
-    for title, values in panels.items():
-        _check_map(title, values, labels, keys, limits)
+    if not isinstance(panels, dict) or not panels:
+        raise TypeError(f"panels is {panels!r}, but must be a dict {{title: map}} with at least one map")
+    labels = _texts("labels", labels)
+    keys = labels if keys is None else _texts("keys", keys)
+    panels = {title: _check_map(title, values, labels, keys, limits) for title, values in panels.items()}
     cell = max(0.24, 2.4 / max(len(labels), len(keys)))
     room = 0.5 if sums else 0
     width = 1.9 + len(panels) * (cell * len(keys) + 0.4 + room)
@@ -327,46 +332,53 @@ def attention_map(
         ax.set_title(title, pad=30 if sums else 8)
         ax.set_xlabel(axes[1])
         if sums:
-            _write_sums(ax, np.asarray(values))
+            _write_sums(ax, values)
     grid[0].set_ylabel(axes[0])
     picture.colorbar(image, ax=list(grid), label=bar, shrink=0.8)
-    picture.summary = "\n\n".join(_read_map(title, values, labels, keys, sums) for title, values in panels.items())
+    picture.summary = "\n\n".join(
+        _read_map(title, values, labels, keys, axes, sums) for title, values in panels.items()
+    )
     return picture
 
 
 @styled
-def head_map(longest):
-    """The map of a head, with room for sentences of different lengths.
+def head_map(sentences):
+    """The map of a head, with room for each of several sentences.
 
-    longest  labels of the longest sentence that will be shown
+    sentences  their labels, a list of strings for each
     show(title, labels, weights (n, n), facts): facts is a line of text below the title
     """
+    sentences = [_texts("labels", labels) for labels in sentences]
+    longest = [max((label for labels in sentences for label in labels), key=len)] * max(map(len, sentences))
     side = 0.28 * len(longest)
     picture = Picture(side + 3.4, side + 1.9, LIVE_DPI)
     ax = picture.subplots()
     image = _map(ax, np.zeros((len(longest), len(longest))), (0, 1))
     _token_ticks(ax, longest, longest)
-    ax.set(xlabel="key (column)", ylabel="query (row)")
+    ax.set(xlabel=AXES[1], ylabel=AXES[0])
     title = ax.set_title("title\nfacts", loc="left")
     picture.colorbar(image, ax=ax, label="weight", shrink=0.8)
+    picture.draw_without_rendering()
+    picture.set_layout_engine("none")  # the room is made for the longest labels, whichever are shown first
 
     def show(name, labels, weights, facts):
-        n = len(labels)
+        n, weights = len(labels), _check_map(name, weights, labels, labels, (0, 1))
         image.set_data(weights)
         image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
         ax.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
         _token_ticks(ax, labels, labels)
         title.set_text(f"{name}\n{facts}")
-        return f"{name}: {facts}\n{_read_map('', weights, labels, labels, False)}"
+        return f"{name}: {facts}\n{_read_map('', weights, labels, labels, AXES, False)}"
 
     return _moving(picture, show, image, ax.xaxis, ax.yaxis, title)
 
 
 @styled
-def rotary(labels, offsets):
+def rotary(labels, offsets, limits):
     """How a head's score depends on distance, and the weights of one query wherever the text starts.
 
     labels   n strings; offsets (m,) distances of the curve, in tokens
+    limits   lowest and highest value of all curves
     show(head, offset, curve (m,), start, query, weights (n,), plain (n,), change): plain are the
     weights without RoPE, change is what the start has altered at most
     """
@@ -374,7 +386,7 @@ def rotary(labels, offsets):
     left, right = picture.subplots(1, 2, width_ratios=(1, 1.35))
     (line,) = left.plot(offsets, np.zeros(len(offsets)), color=GREY)
     (dot,) = left.plot([0], [0], "o", color=ORANGE, ms=9, zorder=4)
-    left.set(xlabel="offset: query position - key position", ylabel="mean score", ylim=(-28, 6))
+    left.set(xlabel="offset: query position - key position", ylabel="mean score", ylim=_padded(limits))
     left.axhline(0, color="#D8D8D8", lw=1, zorder=0)
     head_title = left.set_title("", loc="left")
     n = len(labels)
@@ -386,6 +398,7 @@ def rotary(labels, offsets):
     title = right.set_title("", loc="left")
 
     def show(head, offset, curve, start, query, weights, plain, change):
+        _check_labels(labels, weights=weights, plain=plain)
         line.set_ydata(curve)
         score = curve[list(offsets).index(offset)]
         dot.set_data([offset], [score])
@@ -396,7 +409,8 @@ def rotary(labels, offsets):
         title.set_text(f"first position {start}")
         best, other = int(np.argmax(weights)), int(np.argmax(plain))
         return (
-            f"head {head}: mean score {_no_minus(score):.2f} at offset {offset}\n"
+            f"head {head}: mean score {_no_minus(score):.2f} at offset {offset}; the highest is "
+            f"{max(curve):.2f} at {int(np.argmax(curve))}, the lowest {min(curve):.2f} at {int(np.argmin(curve))}\n"
             f'first position {start}: query "{labels[query]}" ({query}) gives {weights[best]:.3f} to '
             f'"{labels[best]}" ({best}); without RoPE {plain[other]:.3f} to "{labels[other]}" ({other})\n'
             f"the start has changed no weight by more than {'1e-12' if change < 1e-12 else f'{change:.1e}'}"
@@ -412,25 +426,30 @@ def senses(labels, layers, curves):
     labels  m strings; layers their number; curves {name: (lowest, mean, highest), each (layers,)}
     show(layer, cosines (m, m))
     """
+    if len(curves) > len(COLORS):
+        raise ValueError(f"there are {len(curves)} curves, but only {len(COLORS)} colours")
     picture = Picture(9.4, 4.3, LIVE_DPI)
     left, right = picture.subplots(1, 2, width_ratios=(1.05, 1))
-    image = _map(left, np.ones((len(labels), len(labels))), (0.75, 1))
+    limits = (0.75, 1)
+    image = _map(left, np.ones((len(labels), len(labels))), limits)
     _token_ticks(left, labels, labels)
     picture.colorbar(image, ax=left, label="cosine", shrink=0.8)
-    for (name, (low, mean, high)), color in zip(curves.items(), (BLUE, GREEN, ORANGE)):
-        right.fill_between(range(layers), low, high, color=color, alpha=0.15, lw=0)
+    for (name, (low, mean, high)), color in zip(curves.items(), COLORS):
+        right.fill_between(range(layers), low, high, color=color, alpha=0.15, lw=0.8)
         right.plot(range(layers), mean, "o-", ms=4, color=color, label=name)
     bar = right.axvline(0, color=GREY, lw=1.2, ls=(0, (4, 3)))
     right.set(xlabel="layers passed", ylabel="cosine", xticks=range(layers), ylim=(0.75, 1.01))
-    right.legend(loc="lower left")
+    right.legend(
+        loc="lower right", bbox_to_anchor=(1, 1), ncols=3, columnspacing=0.9, handlelength=1.2, borderaxespad=0.1
+    )
     title = left.set_title("", loc="left")
 
     def show(layer, cosines):
-        image.set_data(cosines)
+        image.set_data(_check_map(f"layer {layer}", cosines, labels, labels, limits))
         bar.set_xdata([layer, layer])
-        title.set_text(f"after {layer} layers")
+        title.set_text(f"layers passed: {layer}")
         lines = [f"{name}: {low[layer]:.3f} to {high[layer]:.3f}" for name, (low, _, high) in curves.items()]
-        return f"after {layer} layers, cosines from lowest to highest\n" + "\n".join(lines)
+        return f"layers passed: {layer}, cosines from lowest to highest\n" + "\n".join(lines)
 
     return _moving(picture, show, image, bar, title)
 
@@ -442,14 +461,15 @@ def products(lines):
     lines  [((name, shape), (name, shape), (name, shape)), ...], the third the product of the first two
     """
     for line in lines:
-        (_, (n, inner)), (_, (other, m)), (name, result) = line
-        if inner != other or result != (n, m):
-            raise ValueError(f"the product {name!r} does not fit: {' '.join(str(shape) for _, shape in line)}")
+        _check_product(line)
     heights = [max(shape[0] for _, shape in line) + 2.2 for line in lines]
-    unit = 0.14  # inches for one row or column
-    picture = Picture(6.0, unit * sum(heights))
+    width = max(sum(shape[1] for _, shape in line) for line in lines) + 8
+    if max(width, sum(heights)) > MOST:
+        raise ValueError(f"the products take {width} columns and {sum(heights):.0f} rows: at most {MOST} can be drawn")
+    unit = 0.16  # inches for one row or column
+    picture = Picture(unit * width, unit * sum(heights))
     ax = picture.subplots()
-    ax.set(xlim=(0, 6.0 / unit), ylim=(sum(heights), 0), aspect="equal")
+    ax.set(xlim=(0, width), ylim=(sum(heights), 0), aspect="equal")
     ax.axis("off")
     for top, height, line in zip(np.cumsum([0, *heights]), heights, lines):
         left = 1.5
@@ -463,7 +483,8 @@ def products(lines):
             ax.text(left + columns / 2, y - 0.2, columns, ha="center", va="bottom", fontsize=8.5, color=colors[1])
             ax.text(left + columns + 1.0, top + height / 2, sign, ha="center", va="center", fontsize=11)
             left += columns + 3
-    picture.summary = "\n".join(f"{a} {p} @ {b} {q} = {c} {r}" for (a, p), (b, q), (c, r) in lines)
+    text = "\n".join(f"{a} {p} @ {b} {q} = {c} {r}" for (a, p), (b, q), (c, r) in lines)
+    picture.summary = text.replace("$", "")
     return picture
 
 
@@ -474,28 +495,35 @@ def pipeline(labels, Q, S, A, V, Y):
     labels  n strings; Q (n, d_k), S and A (n, n), V (n, d_v), Y (n, d_v)
     show(t): t is the row
     """
+    labels = _texts("labels", labels)
     picture = Picture(9.6, 3.1 + 0.2 * len(labels), LIVE_DPI)
     top, bottom = picture.subfigures(2, 1, height_ratios=(0.9 + 0.2 * len(labels), 2.2))
-    matrices = {"Q": Q, "S = Q K$^T$ / $\\sqrt{d_k}$": S, "A = softmax(S)": A, "V": V, "Y = A V": Y}
+    carried = np.abs(V).max()  # one scale for V and Y: a mean is compared with what it averages
+    matrices = (
+        ("Q", Q, "$d_k$ columns", np.abs(Q).max()),
+        ("S = Q K$^T$ / $\\sqrt{d_k}$", S, "key", np.abs(S).max()),
+        ("A = softmax(S)", A, "key", None),
+        ("V", V, "$d_v$ columns", carried),
+        ("Y = A V", Y, "$d_v$ columns", carried),
+    )
     axes = top.subplots(1, 5, width_ratios=(1.5, 1.2, 1.2, 1.5, 1.5))
     frames = []
-    for ax, (name, M), columns in zip(
-        axes, matrices.items(), ("$d_k$ columns", "key", "key", "$d_v$ columns", "$d_v$ columns")
-    ):
-        limit = np.abs(M).max()
-        _map(ax, M, (0, 1) if M is A else (-limit, limit), "viridis" if M is A else "RdBu_r").axes.set_aspect("auto")
+    for ax, (name, M, columns, limit) in zip(axes, matrices):
+        image = _map(ax, M, (0, 1)) if limit is None else _map(ax, M, (-limit, limit), "RdBu_r")
+        image.axes.set_aspect("auto")
         ax.set(title=name, xlabel=columns, xticks=[])
-        ax.set_yticks(range(len(labels)), labels if ax is axes[0] else [], fontsize=8, parse_math=False)
+        ax.set_yticks(range(len(labels)), map(_shown, labels) if ax is axes[0] else [], fontsize=8, parse_math=False)
         ax.tick_params(length=0)
-        if M is not V:
+        if name != "V":
             edge = dict(fill=False, ec=ORANGE, lw=2.2, clip_on=False)
             frames.append(ax.add_patch(Rectangle((-0.5, -0.5), M.shape[1], 1, **edge)))
     scores, weights, output = bottom.subplots(1, 3)
     parts = [
-        _columns(scores, S[0], labels, GREY, (min(0, S.min()), S.max()), "score"),
-        _columns(weights, A[0], labels, BLUE, (0, 1), "weight"),
-        _columns(output, Y[0], range(Y.shape[1]), ORANGE, (Y.min(), Y.max()), "component"),
+        _columns(scores, S, GREY, "score", labels),
+        _columns(weights, A, BLUE, "weight", labels),
+        _columns(output, Y, ORANGE, "value"),
     ]
+    output.set_xlabel("component")
     titles = [ax.set_title("", loc="left", parse_math=False) for ax in (scores, weights, output)]
 
     def show(t):
@@ -504,8 +532,8 @@ def pipeline(labels, Q, S, A, V, Y):
         for bars, values in zip(parts, (S[t], A[t], Y[t])):
             for rectangle, value in zip(bars, values):
                 rectangle.set_height(value)
-        for title, text in zip(titles, ("row of S", "row of A, sum 1", "row of Y")):
-            title.set_text(f'{text} for "{labels[t]}"')
+        for title, text in zip(titles, ("S", "A", "Y")):
+            title.set_text(f'row of {text} for "{_shown(labels[t])}"')
         best = int(np.argmax(A[t]))
         return (
             f'row {t}, "{labels[t]}": largest score {S[t].max():.3f}, '
@@ -530,35 +558,44 @@ def _map(ax, values, limits, colors="viridis"):
 
 def _token_ticks(ax, queries, keys):
     """One tick for each position, so that equal tokens stay apart; a token is never read as maths."""
-    ax.set_xticks(range(len(keys)), keys, rotation=90, parse_math=False)
-    ax.set_yticks(range(len(queries)), queries, parse_math=False)
+    ax.set_xticks(range(len(keys)), map(_shown, keys), rotation=90, parse_math=False)
+    ax.set_yticks(range(len(queries)), map(_shown, queries), parse_math=False)
     ax.tick_params(length=0)
 
 
+def _shown(token):
+    """A token as a label: what cannot be seen is written out, what is long is cut."""
+    text = token if token.isprintable() and token.strip() else repr(token)
+    return text if len(text) <= 20 else text[:19] + "\u2026"
+
+
 def _write_sums(ax, values):
+    place = dict(textcoords="offset points", fontsize=8, annotation_clip=False)
     for row, total in enumerate(values.sum(axis=1)):
-        ax.text(values.shape[1] - 0.3, row, f"{total:.2f}", va="center", fontsize=8)
+        ax.annotate(f"{total:.2f}", (values.shape[1] - 0.5, row), (4, 0), va="center", **place)
     for column, total in enumerate(values.sum(axis=0)):
-        ax.text(column, -0.7, f"{total:.2f}", ha="center", va="bottom", rotation=90, fontsize=8)
+        ax.annotate(f"{total:.2f}", (column, -0.5), (0, 3), ha="center", va="bottom", rotation=90, **place)
 
 
-def _columns(ax, values, labels, color, limits, ylabel):
-    bars = ax.bar(range(len(values)), values, color=color)
-    room = 0.06 * (limits[1] - limits[0])
-    if all(isinstance(label, str) for label in labels):
-        ax.set_xticks(range(len(labels)), labels, rotation=90, fontsize=8, parse_math=False)
-    ax.set(ylim=(limits[0] - (room if limits[0] < 0 else 0), limits[1] + room), ylabel=ylabel)
+def _columns(ax, values, color, ylabel, labels=None):
+    """Bars for the first row of values; the axis has room for every row."""
+    bars = ax.bar(range(values.shape[1]), values[0], color=color)
+    low, high = min(0, values.min()), max(0, values.max())
+    room = 0.06 * (high - low) or 1
+    if labels:
+        ax.set_xticks(range(len(labels)), map(_shown, labels), rotation=90, fontsize=8, parse_math=False)
+    ax.set(ylim=(low - (room if low < 0 else 0), high + room), ylabel=ylabel)
     return bars
 
 
-def _read_map(title, values, queries, keys, sums):
-    """For each query the key with the largest value, as text."""
-    values = np.asarray(values, dtype=float)
-    best = values.argmax(axis=1)
+def _read_map(title, values, queries, keys, axes, sums):
+    """For each row the column with the largest value, as text."""
+    best, most = values.argmax(axis=1), values.max(axis=1)
+    ties = (values >= most[:, None] - 1e-9).sum(axis=1) - 1
     columns = {
-        "query": [f"{i} {q}" for i, q in enumerate(queries)],
-        "most on key": [f"{j} {keys[j]}" for j in best],
-        "value": values.max(axis=1),
+        axes[0]: [f"{i} {_shown(q)}" for i, q in enumerate(queries)],
+        f"most on {axes[1]}": [f"{j} {_shown(keys[j])}" + (f" and {t} more" if t else "") for j, t in zip(best, ties)],
+        "value": most,
     }
     if sums:
         columns["row sum"] = values.sum(axis=1)
@@ -568,18 +605,40 @@ def _read_map(title, values, queries, keys, sums):
     return text
 
 
+def _texts(name, labels):
+    """labels as a list of at least one and at most MOST strings."""
+    if isinstance(labels, (str, bytes, set, dict)) or not np.iterable(labels):
+        raise TypeError(f"{name} is {labels!r}, but must be a list of strings")
+    labels = list(labels)
+    if not labels or not all(isinstance(label, str) for label in labels):
+        raise TypeError(f"{name} is {labels!r}, but must be a list of at least one string, and nothing but strings")
+    if len(labels) > MOST:
+        raise ValueError(f"there are {len(labels)} {name}, but a picture has room for {MOST}: show a part of them")
+    return labels
+
+
 def _check_map(title, values, queries, keys, limits):
-    shape = np.shape(values)
-    if shape != (len(queries), len(keys)):
+    """The map as an array, after its shape and its values were found to fit."""
+    values = _real(f"the map {title!r}", values)
+    if values.shape != (len(queries), len(keys)):
         raise ValueError(
-            f"the map {title!r} has shape {shape}, but there are {len(queries)} labels for queries (rows) "
+            f"the map {title!r} has shape {values.shape}, but there are {len(queries)} labels for queries (rows) "
             f"and {len(keys)} for keys (columns)"
         )
-    low, high = np.min(values), np.max(values)
+    if np.isnan(values).any():
+        raise ValueError(f"the map {title!r} holds NaN")
+    low, high = values.min() + 0.0, values.max() + 0.0
     if not (limits[0] - 1e-6 <= low and high <= limits[1] + 1e-6):
-        raise ValueError(
-            f"the map {title!r} has values from {low + 0.0:.3g} to {high + 0.0:.3g}, outside the limits {limits}"
-        )
+        raise ValueError(f"the map {title!r} has values from {low:.3g} to {high:.3g}, outside the limits {limits}")
+    return values
+
+
+def _check_product(line):
+    (_, (n, inner)), (_, (other, m)), (name, result) = line
+    if inner != other:
+        raise ValueError(f"the product {name!r} does not fit: the inner lengths {inner} and {other} differ")
+    if tuple(result) != (n, m):
+        raise ValueError(f"the product {name!r} does not fit: its shape is {tuple(result)}, but should be {(n, m)}")
 
 
 def _bars(ax, labels, values, color, form, low, high):

@@ -74,6 +74,7 @@ class Relation(NamedTuple):
     head: str  # layer.head of MiniLM
     partner: np.ndarray  # (m,) whole numbers, negative to the left
     looks: np.ndarray  # (m,) offset of the word with the largest weight
+    back: np.ndarray  # (m,) the same for the partner, in words from the partner
 
 
 def vocabulary():
@@ -180,7 +181,7 @@ def word_relation(name="object to verb"):
     """
     row = _index("name", name, RELATIONS)
     stored = _read("relations")
-    return Relation(("2.0", "2.8")[row], *(stored[f"{name} {part}"].astype(int) for part in ("partner", "looks")))
+    return Relation(("2.0", "2.8")[row], *(stored[f"{name} {part}"].astype(int) for part in Relation._fields[1:]))
 
 
 def _near(word, known):

@@ -163,6 +163,45 @@ def test_sense_map_holds_the_cosines_of_that_layer(layer):
     assert f"both money: {same.min():.3f} to {same.max():.3f}" in live.picture.summary
 
 
+@pytest.mark.parametrize(
+    ("make", "error", "reason"),
+    [
+        (lambda: explorers.head_explorer(heads="2.0"), TypeError, "heads is '2.0', but must be a list"),
+        (lambda: explorers.head_explorer(heads=["2.0", "9.9"]), ValueError, "heads is .*must hold names out of '0.2'"),
+        (lambda: explorers.head_explorer(sentences=[]), ValueError, r"sentences is \[\], but must hold names"),
+        (lambda: explorers.rope_explorer(text="money"), ValueError, "text is .*'money'.*out of 'gift'"),
+        (lambda: explorers.rope_explorer(query=25), ValueError, "query is 25, but the text has positions 0 to 24"),
+        (lambda: explorers.rope_explorer(query=-1), ValueError, "query is -1"),
+        (lambda: explorers.rope_explorer(query=True), TypeError, "query is True"),
+        (lambda: explorers.pipeline_explorer(["a"] * 5, *QKV), ValueError, "there are 5 labels, but query .4, 5."),
+        (lambda: explorers.pipeline_explorer(["a"] * 4, QKV[0][:3], *QKV[1:]), ValueError, "weights .3, 4."),
+        (lambda: explorers.pipeline_explorer(["a"] * 4, *(x[None] for x in QKV)), ValueError, "no batch axis"),
+        (lambda: explorers.pipeline_explorer(["a"] * 4, *QKV[:2], QKV[2] * np.nan), ValueError, "value holds NaN"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_by_name(make, error, reason):
+    with pytest.raises(error, match=reason):
+        make()
+
+
+def test_the_pipeline_takes_lists_and_one_array_for_all_three():
+    live = explorers.pipeline_explorer(["a", "b"], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1], [2]])
+    assert "sum 1.000" in live.picture.summary
+    live = explorers.pipeline_explorer(["a", "b", "a", "$$"], QKV[0], QKV[0], QKV[0])
+    assert [len(ax.patches) for ax in live.picture.axes[:5]] == [1, 1, 1, 0, 1]
+
+
+def test_values_and_outputs_of_the_pipeline_share_one_scale_and_bars_start_at_zero():
+    live = explorers.pipeline_explorer(["a", "b", "c", "d"], QKV[0], QKV[1], 10 + np.abs(QKV[2]))
+    value, output = (live.picture.axes[i].images[0].get_clim() for i in (3, 4))
+    assert value == output
+    assert live.picture.axes[7].get_ylim()[0] == 0
+
+
+def test_rope_asks_from_the_last_position_of_an_ordinary_text():
+    assert '"to" (14)' in explorers.rope_explorer(text="gift").picture.summary
+
+
 @pytest.mark.parametrize("t", range(4))
 def test_the_pipeline_lights_up_one_row_of_each(t):
     live = EXPLORERS["pipeline"]()

@@ -159,7 +159,7 @@ def test_attention_map_of_different_queries_and_keys_shows_the_sums():
         (LABELS, None, np.ones((2, 4, 4)), r"\(2, 4, 4\), but there are 4 labels"),
         (LABELS, None, 2 * np.eye(4), r"values from 0 to 2, outside the limits \(0, 1\)"),
         (LABELS, None, -np.eye(4), "values from -1 to 0, outside"),
-        (LABELS, None, np.full((4, 4), np.nan), "values from nan to nan, outside"),
+        (LABELS, None, np.full((4, 4), np.nan), "the map 'map' holds NaN"),
     ],
 )
 def test_a_map_that_does_not_fit_its_labels_or_its_scale_is_refused(labels, keys, weights, reason):
@@ -175,5 +175,75 @@ def test_products_are_drawn_to_scale_and_named():
 
 @pytest.mark.parametrize("shapes", [((5, 7), (6, 3), (5, 3)), ((5, 7), (7, 3), (3, 5))])
 def test_a_product_that_does_not_fit_is_refused(shapes):
-    with pytest.raises(ValueError, match="the product 'Q' does not fit"):
+    with pytest.raises(
+        ValueError,
+        match="the product 'Q' does not fit: (the inner lengths|its shape is .3, 5.)",
+    ):
         plots.products([tuple(zip(("X", "W", "Q"), shapes))])
+
+
+def test_products_too_large_to_draw_are_refused():
+    with pytest.raises(ValueError, match="at most 80 can be drawn"):
+        plots.products([(("X", (13, 384)), ("W", (384, 32)), ("Q", (13, 32)))])
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ("abcd", "labels is 'abcd', but must be a list of strings"),
+        ({"a", "b"}, "must be a list of strings"),
+        (None, "labels is None"),
+        ([], "at least one string"),
+        ([1, 2], "nothing but strings"),
+    ],
+)
+def test_labels_that_are_no_list_of_strings_are_refused_by_name(labels, reason):
+    with pytest.raises(TypeError, match=reason):
+        plots.attention_map(labels, {"map": np.eye(2)})
+
+
+def test_more_tokens_than_can_be_read_are_refused_before_anything_is_drawn():
+    with pytest.raises(ValueError, match="there are 1000 labels, but a picture has room for 80"):
+        plots.attention_map(["a"] * 1000, {"map": np.eye(1000)})
+
+
+@pytest.mark.parametrize("panels", [{}, np.eye(2), None])
+def test_panels_that_are_no_dict_of_maps_are_refused(panels):
+    with pytest.raises(TypeError, match="must be a dict {title: map}"):
+        plots.attention_map(["a", "b"], panels)
+
+
+def test_what_cannot_be_read_as_a_label_is_written_out_or_cut():
+    tokens = ["a\nb", "", " ", "x" * 80]
+    picture = plots.attention_map(tokens, {"map": np.eye(4)})
+    shown = [label.get_text() for label in picture.axes[0].get_yticklabels()]
+    assert shown == ["'a\\nb'", "''", "' '", "x" * 19 + "\u2026"]
+
+
+def test_a_tie_is_not_told_as_a_preference():
+    picture = plots.attention_map(["a", "b", "c"], {"map": np.array([[0.5, 0.5, 0], [0, 0, 1], [1 / 3] * 3])})
+    assert [line.split()[2:-1] for line in picture.summary.splitlines()[2:]] == [
+        ["0", "a", "and", "1", "more"],
+        ["2", "c"],
+        ["0", "a", "and", "2", "more"],
+    ]
+
+
+def test_a_map_that_moves_refuses_what_does_not_fit_its_labels():
+    picture = plots.head_map([["a", "b"], ["a", "b", "c"]])
+    picture.show("head", ["a", "b", "c"], np.eye(3), "facts")
+    with pytest.raises(ValueError, match=r"shape \(2, 2\), but there are 3 labels"):
+        picture.show("head", ["a", "b", "c"], np.eye(2), "facts")
+
+
+@pytest.mark.parametrize("longest", ["bank", "discovered", "internationalisation"])
+def test_every_label_of_a_moving_map_stays_inside_whichever_came_first(longest):
+    sentences = [["a", "b", "c", "d"], [longest] * 3]
+    picture = plots.head_map(sentences)
+    for labels in sentences:
+        picture.show("head", labels, np.eye(len(labels)), "facts")
+        picture.draw_without_rendering()
+        ax = picture.axes[0]
+        for text in (*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label):
+            box = text.get_window_extent()
+            assert box.x0 >= 0 and box.y0 >= 0, text.get_text()

