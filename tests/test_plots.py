@@ -139,6 +139,11 @@ def test_attention_map_names_axes_and_keeps_equal_and_odd_tokens_apart():
     assert picture.summary.splitlines()[2].split() == ["0", "the", "3", "the", "0.400"]
 
 
+def test_every_map_is_shown_from_0_to_1_however_narrow_its_own_range():
+    picture = plots.attention_map(["a", "b"], {"flat": np.array([[0.5, 0.5], [0.49, 0.51]]), "sharp": np.eye(2)})
+    assert [ax.images[0].get_clim() for ax in picture.axes[:2]] == [(0, 1), (0, 1)]
+
+
 def test_attention_map_of_different_queries_and_keys_shows_the_sums():
     weights = np.array([[0.5, 0.25, 0.25], [0, 0, 1]])
     picture = plots.attention_map(["a", "b"], {"cross": weights}, keys=["x", "y", "z"], sums=True)
