@@ -1,27 +1,14 @@
 """Feedback on the reader's answers: check.<exercise>(answer), and predict() before a run."""
 
-import copy
-import dis
 import html
 
 import ipywidgets as widgets
 import numpy as np
 
-from attn_helpers.attention import entropy, scores, softmax
-from attn_helpers.live import RED, pre, quiet
-
-
-class Feedback:
-    """What a check says: correct is True, False, or None where nothing was attempted."""
-
-    def __init__(self, correct, message):
-        self.correct, self.message = correct, message
-
-    def __repr__(self):
-        return {True: "Correct: ", False: "Not yet: ", None: "Not attempted yet: "}[self.correct] + self.message
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": repr(self), "text/html": pre(repr(self), "status", "inherit")}
+from attn_helpers.attention import entropy, softmax
+from attn_helpers.judging import judge
+from attn_helpers.live import RED, quiet
+from attn_helpers.puzzles import judge_head
 
 
 class check:
@@ -30,7 +17,7 @@ class check:
     @staticmethod
     def softmax(answer):
         """answer(scores (n,)) -> weights (n,), also for scores of 1000."""
-        return _judge(
+        return judge(
             answer,
             cases=[([1.0, 0.0, 2.0],), ([1000.0, 1001.0, 999.0],), ([1000.0, 0.0, -1000.0],), ([-1001.0, -1000.0],)],
             right=softmax,
@@ -84,7 +71,7 @@ class check:
 
         rng = np.random.default_rng(0)
         q, X = np.array([0.5, -1.0, 0.75]), rng.normal(size=(4, 3))
-        return _judge(
+        return judge(
             answer,
             cases=[(q, X, 0.7), (q, X, 1.9), (9000 * q, X, 2.0)],
             right=lambda q, X, T: weights(q, X, T) @ X,
@@ -141,7 +128,7 @@ class check:
     @staticmethod
     def effective_positions(answer):
         """answer(weights (n,)) -> 2 to the power of their entropy in bits."""
-        return _judge(
+        return judge(
             answer,
             cases=[([0.5, 0.25, 0.125, 0.125],), ([0.7, 0.2, 0.1],), ([0.5, 0.0, 0.5],), ([0.0, 1.0],)],
             right=lambda w: 2 ** entropy(w),
@@ -188,7 +175,7 @@ class check:
             return softmax(scores, axis=axis, temperature=temperature) @ v
 
         u, v = np.array([0.0, 0.5, 2.0, 3.5]), np.array([1.0, -1.0, 2.0, 0.5])
-        return _judge(
+        return judge(
             answer,
             cases=[(np.array([0.2, 1.0, 3.0]), u, v, 0.7), (np.array([2.5, 0.1]), u, v, 1.6)],
             right=lambda q, u, v, b: fit(q, u, v, b**2),
@@ -234,7 +221,7 @@ class check:
     def previous_token(answer):
         """answer(E (n, v), P (n, n)) -> Q, K (n, any width): position i looks at i - 1 (position 0 is free)."""
         place = "a place is asked for, not a token: build Q and K from P, not from E"
-        return _judge_head(
+        return judge_head(
             answer,
             "the previous token",
             cures={
@@ -258,7 +245,7 @@ class check:
     @staticmethod
     def first_token(answer):
         """answer(E (n, v), P (n, n)) -> Q, K (n, any width): every position looks at position 0."""
-        return _judge_head(
+        return judge_head(
             answer,
             "the first token",
             cures={
@@ -276,7 +263,7 @@ class check:
     def equal_tokens(answer):
         """answer(E (n, v), P (n, n)) -> Q, K (n, any width): each position looks at all that hold its token."""
         shifted = "the rows of Q or K are shifted: row i of both must belong to position i"
-        return _judge_head(
+        return judge_head(
             answer,
             "the equal tokens",
             cures={
@@ -304,7 +291,7 @@ class check:
             return lambda x, p, t: formula(x[0], x[1], np.cos(p * t), np.sin(p * t))
 
         turned = "the turned pair is (cos * x[0] - sin * x[1], sin * x[0] + cos * x[1])"
-        return _judge(
+        return judge(
             answer,
             cases=[([1.0, 0.5], 2, 0.3), ([0.7, -1.2], 5, 0.45), ([-0.4, 0.9], 3, 1.1), ([0.6, 0.8], 0, 0.7)],
             right=lambda x, p, t: turn(x, p * t),
@@ -367,7 +354,7 @@ class check:
         def project(X, W_Q, W_K, W_V):
             return X @ W_Q, X @ W_K, X @ W_V
 
-        return _judge(
+        return judge(
             answer,
             cases=[
                 _draw((4, 5), (5, 3), (5, 3), (5, 2)),
@@ -439,7 +426,7 @@ class check:
             """Attention whose queries, keys and values come from X (0) or M (1)."""
             return lambda *case: _attention(case[q] @ case[2], case[k] @ case[3], case[v] @ case[4])
 
-        return _judge(
+        return judge(
             answer,
             cases=[
                 _draw((3, 6), (5, 6), (6, 4), (6, 4), (6, 2)),
@@ -494,7 +481,7 @@ class check:
     def permuted(answer):
         """answer(Y (n, d_v), order (n,)) -> what self-attention gives for X[order], if it gives Y for X."""
         moved = "the rows move as the rows of X do"
-        return _judge(
+        return judge(
             answer,
             cases=[
                 (*_draw((4, 3)), [2, 0, 3, 1]),
@@ -535,7 +522,7 @@ class check:
     @staticmethod
     def matrix_attention(answer):
         """answer(Q (..., n_q, d_k), K (..., n_kv, d_k), V (..., n_kv, d_v)) -> Y (..., n_q, d_v)."""
-        return _judge(
+        return judge(
             answer,
             cases=[
                 _draw((3, 4), (5, 4), (5, 2)),
@@ -597,7 +584,7 @@ class check:
         def turned(Q, K, V):
             return Q.T, K.T, V.T
 
-        return _judge(
+        return judge(
             answer,
             cases=[
                 _draw((4, 3), (4, 5), (2, 5)),
@@ -645,7 +632,7 @@ class check:
     @staticmethod
     def shapes(answer):
         """answer(n_q, n_kv, d, d_k, d_v) -> the shapes of W_V, Q, K, V, A, Y as a list of six pairs."""
-        return _judge(
+        return judge(
             answer,
             cases=[(3, 5, 8, 4, 6), (7, 2, 4, 3, 9)],
             right=lambda n_q, n_kv, d, d_k, d_v: [
@@ -713,124 +700,6 @@ def predict(question, options, answer):
     return Prediction(question, options, answer)
 
 
-@np.errstate(all="ignore")
-def _judge(answer, cases, right, mistakes, praise, hint="", explain=None):
-    """Run the answer on every case; say what it got right or which known mistake it makes.
-
-    cases     tuples of arguments; lists become arrays
-    right     the function whose results the answer must reach
-    mistakes  (function, message): an answer that gives a mistake's results, in all cases or at
-              least in the first wrong one, gets its message
-    hint      what to add where the answer raises an exception
-    explain   (case, result, right result) -> message, for wrong results that no mistake gives
-    """
-    if (feedback := _no_answer(answer)) is not None:
-        return feedback
-    cases = [tuple(np.array(a) if isinstance(a, list) else a for a in case) for case in cases]
-    try:
-        results, failure = _run_all(answer, cases, hint)
-    except _Refused as error:
-        return Feedback(False, str(error))
-    targets = [np.asarray(right(*case), dtype=float) for case in cases]
-    wrong = [i for i, result in enumerate(results) if not _equal(result, targets[i])]
-    if not wrong:
-        return Feedback(True, praise)
-    first = next((i for i in wrong if results[i] is not None), None)
-    message = None if first is None else _named(mistakes, cases, results, first)
-    if message or failure:
-        return Feedback(False, message or failure)
-    return Feedback(False, (explain or _difference)(cases[first], results[first], targets[first]))
-
-
-class _Refused(Exception):
-    """An answer that cannot be compared; the text says why."""
-
-
-class _Failed(_Refused):
-    """An answer that raised an exception; it may still run on other cases."""
-
-
-def _no_answer(answer):
-    """The feedback on what is not attempted or not a function, None for what can be called."""
-    if _is_stub(answer):
-        return Feedback(None, "replace the ... by your code and run the cell again.")
-    if not callable(answer):
-        return Feedback(False, f"this is {type(answer).__name__}, not a function: pass its name, without brackets.")
-    return None
-
-
-def _run_all(answer, cases, hint):
-    """The result for each case, None where the answer raised, and the text of the first exception."""
-    results, failures = [], []
-    for case in cases:
-        try:
-            results.append(_numbers(_call(answer, case, hint)))
-        except _Failed as error:
-            results.append(None)
-            failures.append(str(error))
-    return results, next(iter(failures), None)
-
-
-def _call(answer, case, hint):
-    given = copy.deepcopy(case)
-    try:
-        result = answer(*given)
-    except Exception as error:
-        reason = f"your function raised {type(error).__name__}: {error} (for {_show(case)})."
-        raise _Failed(f"{reason} Hint: {hint}." if hint else reason) from error
-    if result is None:
-        raise _Refused("your function returns None: is a return missing?")
-    if not all(np.array_equal(a, b) for a, b in zip(given, case)):
-        raise _Refused("your function changed its input: work on a copy.")
-    return result
-
-
-def _numbers(result):
-    try:
-        if np.iscomplexobj(result):
-            raise TypeError
-        return np.array(result, dtype=float)  # a copy: the answer may fill one array again and again
-    except (TypeError, ValueError, OverflowError):
-        cure = ": return the output alone" if isinstance(result, tuple) else ""
-        kind = type(result).__name__
-        raise _Refused(f"your function returns {kind}, but one array of numbers is expected{cure}.") from None
-
-
-def _named(mistakes, cases, results, first):
-    """The message of the mistake with these results, None where there is none."""
-    telling = np.isfinite(results[first]).all() and results[first].any()  # NaN and zeros have many causes
-    for these in (range(len(cases)), [first]) if telling else (range(len(cases)),):
-        for mistake, message in mistakes:
-            if all(_equal(results[i], _outcome(mistake, cases[i])) for i in these):
-                return message + "."
-    return None
-
-
-def _outcome(mistake, case):
-    """What a mistake gives, None where its shapes do not fit."""
-    try:
-        return np.asarray(mistake(*case), dtype=float)
-    except (ValueError, IndexError):
-        return None
-
-
-def _equal(a, b):
-    """True for equal results, within what float32 can hold; None (no result) equals None."""
-    if a is None or b is None:
-        return a is b
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
-
-
-def _difference(case, result, target):
-    if result.shape != target.shape:
-        return f"the result has shape {result.shape}, but should have {target.shape} (for {_show(case)})."
-    if np.isnan(result).any():
-        return f"the result holds NaN (for {_show(case)})."
-    where = np.unravel_index(np.argmax(np.abs(result - target)), target.shape)
-    place = f" at {', '.join(map(str, where))}" if where else ""
-    return f"the result{place} is {result[where]:.4g}, but should be {target[where]:.4g} (for {_show(case)})."
-
-
 def _first_wrong_shape(case, result, target):
     """The first matrix whose shape is wrong, in letters; the numbers of a case are all different."""
     if result.shape != target.shape:
@@ -855,12 +724,6 @@ _SHAPES = [
     ("A", "it has a row for each query and a column for each key"),
     ("Y", "it has a row for each query, a mean of values and so as wide as they are"),
 ]
-
-
-def _show(case):
-    """The arguments of a case: short ones by value, long ones by shape."""
-    shown = [np.array2string(a, precision=3, separator=", ") for a in map(np.asarray, case)]
-    return ", ".join(text if len(text) <= 40 else f"an array of shape {np.shape(a)}" for text, a in zip(shown, case))
 
 
 def _share(powers):
@@ -1030,205 +893,3 @@ _ROLES = [
         "this is transposed: it has a row for each query",
     ),
 ]
-
-
-# heads built by hand: what they look at
-
-_SEQUENCES = ["abac", "bcdca", "daabde", "ebacbeb"]
-_ENOUGH, _EVEN, _MOSTLY = 0.9, 0.05, 0.8
-
-# name: (i, j, token) -> whether position i looks at position j; a row without any is free
-_LOOKS = {
-    "the previous token": lambda i, j, t: j == i - 1,
-    "the next token": lambda i, j, t: j == i + 1,
-    "the position itself": lambda i, j, t: j == i,
-    "the first token": lambda i, j, t: (j == 0) & (i >= 0),
-    "the last token": lambda i, j, t: (j == len(t) - 1) & (i >= 0),
-    "the token two back": lambda i, j, t: j == i - 2,
-    "the token two ahead": lambda i, j, t: j == i + 2,
-    "the mirrored position": lambda i, j, t: i + j == len(t) - 1,
-    "the equal tokens": lambda i, j, t: t[i] == t[j],
-    "the equal tokens elsewhere": lambda i, j, t: (t[i] == t[j]) & (i != j),
-    "all other tokens": lambda i, j, t: t[i] != t[j],
-    "all tokens like the first": lambda i, j, t: (t[j] == t[0]) & (i >= 0),
-    "all tokens like the previous one": lambda i, j, t: (t[j] == t[i - 1]) & (i > 0),
-    "all tokens like the next one": lambda i, j, t: (t[j] == t[(i + 1) % len(t)]) & (i < len(t) - 1),
-    "the tokens after the equal ones": lambda i, j, t: t[j - 1] == t[i],
-    "the tokens before the equal ones": lambda i, j, t: t[(j + 1) % len(t)] == t[i],
-    "all earlier positions": lambda i, j, t: j < i,
-    "all positions up to its own": lambda i, j, t: j <= i,
-    "all later positions": lambda i, j, t: j > i,
-    "everything but the position itself": lambda i, j, t: j != i,
-    "everything but the previous token": lambda i, j, t: (j != i - 1) & (i > 0),
-    "everything but the first token": lambda i, j, t: (j != 0) & (i >= 0),
-    "all positions alike": lambda i, j, t: i + j >= 0,
-}
-_NARROW = [name for name in _LOOKS if name.startswith("the ")]  # the others are many positions at once
-
-
-@np.errstate(all="ignore")
-def _judge_head(answer, wanted, cures, recipe, praise):
-    """Compute the weights of the reader's Q and K for several sequences; say what the head looks at.
-
-    wanted  a name of _LOOKS
-    cures   name of a wrong look -> what to do; recipe stands for all others
-    """
-    if (feedback := _no_answer(answer)) is not None:
-        return feedback
-    try:
-        heads = [_Head(answer, text) for text in _SEQUENCES]
-    except _Refused as error:
-        return Feedback(False, str(error))
-    least = min(head.share(wanted).min() for head in heads)
-    if least >= _ENOUGH and max(head.unevenness(wanted).max() for head in heads) <= _EVEN:
-        free = f"; position 0, which is free, {_row_zero(heads)}" if not heads[0].looks(wanted)[0].any() else ""
-        return Feedback(True, f"{praise}, with at least {_down(least):.2f} of its weight{free}.")
-    return Feedback(False, _describe(heads, wanted, cures, recipe))
-
-
-class _Head:
-    """The weights of the reader's Q and K for one sequence of letters."""
-
-    def __init__(self, answer, text):
-        self.text, self.tokens = text, np.array([ord(letter) - ord("a") for letter in text])
-        E, P = np.eye(5)[self.tokens], np.eye(len(text))
-        hint = "E and P come with 4 to 7 rows: take n from len(P)"
-        Q, K = _queries_and_keys(_call(answer, (E, P), hint), len(text))
-        try:
-            S = scores(Q, K)
-            self.weights = softmax(S)  # (n, n)
-        except ValueError:
-            raise _Refused("the scores Q K^T overflow: multiply Q by a smaller number, 50 is enough.") from None
-        top = S.max(axis=1, keepdims=True)
-        self.best = top - S <= 1e-6 * np.maximum(1, np.abs(S).max())  # (n, n), True at the largest scores of a row
-
-    def looks(self, name):
-        """(n, n), True where a head of that name looks."""
-        i = np.arange(len(self.text))
-        return _LOOKS[name](i[:, None], i[None, :], self.tokens)
-
-    def share(self, name):
-        """What each row that is not free gives to the positions of that name."""
-        looks = self.looks(name)
-        return (self.weights * looks).sum(axis=1)[looks.any(axis=1)]
-
-    def overlap(self, name):
-        """What the weights have in common with a head that looks there in equal shares, 1 if all; the mean."""
-        looks = self.looks(name)
-        shares = looks / np.maximum(looks.sum(axis=1, keepdims=True), 1)
-        return np.minimum(self.weights, shares).sum(axis=1)[looks.any(axis=1)].mean()
-
-    def unevenness(self, name):
-        """For each row that is not free the largest distance from equal shares."""
-        looks = self.looks(name)
-        count = np.maximum(looks.sum(axis=1, keepdims=True), 1)
-        mean = (self.weights * looks).sum(axis=1, keepdims=True) / count
-        return (np.abs(self.weights - mean) * looks).max(axis=1)[looks.any(axis=1)]
-
-    def prefers(self, name):
-        """True if in each row that is not free the largest scores stand exactly there."""
-        looks = self.looks(name)
-        return not (looks != self.best)[looks.any(axis=1)].any()
-
-
-def _queries_and_keys(result, n):
-    several = isinstance(result, (tuple, list)) or (isinstance(result, np.ndarray) and result.ndim == 3)
-    if not several or len(result) != 2:
-        count = f" of {len(result)}" if several else ""
-        raise _Refused(
-            f"your function returns {type(result).__name__}{count}, but two arrays are expected: end with "
-            "return Q, K (scores and softmax are computed from them here)."
-        )
-    arrays = [_rows(name, array, n) for name, array in zip("QK", result)]
-    widths = [array.shape[1] for array in arrays]
-    if widths[0] != widths[1]:
-        raise _Refused(
-            f"Q has {widths[0]} columns and K has {widths[1]}: a row of Q is compared with a row of K, "
-            "so both need the same width."
-        )
-    return arrays
-
-
-def _rows(name, array, n):
-    try:
-        array = _numbers(array)
-    except _Refused:
-        raise _Refused(f"{name} is {type(array).__name__}, but should be an array of numbers.") from None
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise _Refused(f"{name} has shape {array.shape}, but should be a matrix with a row for each position.")
-    if len(array) != n:
-        raise _Refused(
-            f"{name} has {len(array)} rows, but the sequence has {n} tokens: it needs a row for each position, "
-            "so take n from len(P)."
-        )
-    if not np.isfinite(array).all():
-        raise _Refused(f"{name} holds NaN or infinite numbers: a large finite one, such as 50, is enough.")
-    return array
-
-
-def _describe(heads, wanted, cures, recipe):
-    """What a wrong head looks at, and the cure."""
-    preferred = next((name for name in _LOOKS if all(head.prefers(name) for head in heads)), None)
-    weakest = min(heads, key=lambda head: head.share(wanted).min())
-    least = weakest.share(wanted).min()
-    if preferred == wanted:
-        only = f"but in {weakest.text!r} only {_down(least):.2f} of it"
-        return f"{_most(wanted)} the most weight, {only}: multiply Q by a larger number."
-    if least >= _ENOUGH and (preferred is None or _mean_share(heads, preferred) < _ENOUGH):
-        return f"{_most(wanted)} {_mean_share(heads, wanted):.2f} of the weight, but not in equal shares: {recipe}."
-    if preferred is None:
-        overlaps = {name: np.mean([head.overlap(name) for head in heads]) for name in _NARROW if name != wanted}
-        preferred = max(overlaps, key=overlaps.get) if max(overlaps.values()) >= _MOSTLY else None
-    if preferred is None:
-        return f"{_worst_row(weakest, wanted)}: {recipe}."
-    weight = "" if preferred == "all positions alike" else f" (mean weight {_mean_share(heads, preferred):.2f})"
-    return f"your head looks at {preferred}{weight}: {cures.get(preferred, recipe)}."
-
-
-def _down(share):
-    """Two decimals, rounded down: 0.897 is not shown as the 0.90 that would do."""
-    return np.floor(100 * share + 1e-9) / 100
-
-
-def _mean_share(heads, name):
-    return np.concatenate([head.share(name) for head in heads]).mean()
-
-
-def _most(name):
-    return f"{name} get" if name.endswith("tokens") else f"{name} gets"
-
-
-def _worst_row(head, wanted):
-    looks = head.looks(wanted)
-    rows = np.flatnonzero(looks.any(axis=1))
-    i = rows[np.argmin(head.share(wanted))]
-    there, most = " and ".join(map(str, np.flatnonzero(looks[i]))), np.argmax(head.weights[i])
-    instead = "" if looks[i, most] else f", and {_down(head.weights[i, most]):.2f} to position {most}"
-    return (
-        f"in {head.text!r} position {i} should look at {there}, "
-        f"but gives only {_down(head.share(wanted).min()):.2f} there{instead}"
-    )
-
-
-def _row_zero(heads):
-    """What position 0 does, in words."""
-    rows = [head.weights[0] for head in heads]
-    if all(row[-1] >= _ENOUGH for row in rows):
-        return "looks at the last one (the shift wraps round)"
-    if all(row[0] >= _ENOUGH for row in rows):
-        return "looks at itself"
-    if all(np.ptp(row) <= _EVEN for row in rows):
-        return "spreads its weight evenly"
-    return f"gives its largest weight, {rows[-1].max():.2f} in {heads[-1].text!r}, to position {rows[-1].argmax()}"
-
-
-def _is_stub(answer):
-    """True for a function whose body is only `...` or a docstring or both, and for `...` or None themselves."""
-    if answer is None or answer is ...:
-        return True
-    code = getattr(answer, "__code__", None)
-    return code is not None and _steps(code) == _steps((lambda: None).__code__)
-
-
-def _steps(code):
-    return [(step.opname, step.argval) for step in dis.get_instructions(code) if step.opname != "NOP"]

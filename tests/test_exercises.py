@@ -13,7 +13,7 @@ import scipy.special
 import scipy.stats
 
 from attn_helpers import check, predict, scaled_dot_product_attention, softmax
-from attn_helpers.exercises import Feedback
+from attn_helpers.judging import Feedback
 
 ARITY = {
     "softmax": 1,
