@@ -3,7 +3,7 @@
 import ipywidgets as widgets
 import numpy as np
 
-from attn_helpers import plots
+from attn_helpers import moving
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
 from attn_helpers.rope import apply_rope
@@ -40,7 +40,7 @@ def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary"
         return dict(query=query, temperature=temperature, weights=weights, bits=bits, curve=curves[query])
 
     return Live(
-        plots.temperature(words, grid),
+        moving.temperature(words, grid),
         compute,
         query=_choice("query word", queries),
         temperature=_log_slider("temperature", 1, -2, 2),
@@ -73,7 +73,7 @@ def hull_explorer(sentence=SENTENCES["doctor"], ends=("doctor", "home")):
         return dict(query=flat(asked[-1]), output=outputs[-1], path=outputs[:-1], weights=weights[-1], name=name)
 
     return Live(
-        plots.hull(words, flat(vectors)),
+        moving.hull(words, flat(vectors)),
         compute,
         share=_slider(f"share of {ends[1]}", 0.25, 0, 1, 0.01),
         temperature=_log_slider("temperature", 1, -1, 2),
@@ -102,7 +102,7 @@ def kernel_explorer(u, v, grid, truth):
         return dict(bandwidth=bandwidth, query=query, fit=fit, value=weights @ v, weights=weights, error=error)
 
     return Live(
-        plots.regression(u, v, grid, truth),
+        moving.regression(u, v, grid, truth),
         compute,
         bandwidth=_log_slider("bandwidth", 1, -2, 1),
         query=_slider("query g", 2, grid[0], grid[-1], 0.05),
@@ -126,7 +126,7 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
         return dict(name=f"head {head}", labels=found.tokens, weights=weights, facts=facts)
 
     return Live(
-        plots.head_map([minilm_head(heads[0], sentence).tokens for sentence in sentences]),
+        moving.head_map([minilm_head(heads[0], sentence).tokens for sentence in sentences]),
         compute,
         head=_choice("head", heads),
         sentence=_choice("sentence", sentences),
@@ -155,7 +155,7 @@ def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=None):
         return dict(**numbers, weights=weights, plain=plain[head], change=change)
 
     return Live(
-        plots.rotary(tokens, offsets, (min(map(min, curves.values())), max(map(max, curves.values())))),
+        moving.rotary(tokens, offsets, (min(map(min, curves.values())), max(map(max, curves.values())))),
         compute,
         head=_choice("head", heads),
         offset=_whole("offset", 5, 0, 40),
@@ -175,7 +175,7 @@ def sense_explorer():
     labels = [f"{kind} {1 + i % 4}" for i, kind in enumerate(kinds)]
 
     return Live(
-        plots.senses(labels, len(cosines), curves),
+        moving.senses(labels, len(cosines), curves),
         lambda layer: dict(layer=layer, cosines=cosines[layer]),
         layer=_whole("layers passed", 0, 0, len(cosines) - 1),
     )
@@ -197,7 +197,7 @@ def pipeline_explorer(labels, query, key, value):
         if not np.isfinite(array).all():
             raise ValueError(f"{name} holds NaN or infinity, which cannot be drawn")
     return Live(
-        plots.pipeline(labels, query, scores(query, key), weights, value, output),
+        moving.pipeline(labels, query, scores(query, key), weights, value, output),
         lambda t: dict(t=t),
         t=_whole("query row t", 0, 0, len(labels) - 1),
     )

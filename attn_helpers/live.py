@@ -11,7 +11,7 @@ import threading
 
 import ipywidgets as widgets
 
-from attn_helpers.plots import encode, mimebundle
+from attn_helpers.picture import encode, mimebundle
 
 RED = "#B00020"
 BORDER = 3  # pixels; always there, so that an error moves nothing
@@ -20,7 +20,7 @@ BORDER = 3  # pixels; always there, so that an error moves nothing
 class Live(widgets.VBox):
     """Sliders above a picture, and its numbers as text below.
 
-    picture   a Picture that can move (see plots.py)
+    picture   a Picture that can move (see moving.py)
     compute   compute(**values of the controls) -> the arguments of picture.show
     controls  name=widget with a value, in the order of the page
 

@@ -68,6 +68,18 @@ class Senses(NamedTuple):
     vectors: np.ndarray  # (m, 7, 384): entering layer 0, ..., entering layer 5, leaving layer 5
 
 
+class PaddedBatch(NamedTuple):
+    """A batch of two sentences for MiniLM, the first one filled up with [PAD]."""
+
+    tokens: tuple  # 2 tuples of 16 strings
+    lengths: tuple  # (8, 16) tokens without [PAD]
+    X: np.ndarray  # (2, 16, 384) the vectors that enter layer 0
+    unmasked: np.ndarray  # (6, 12, 16, 16) weights in the first sentence, by layer and head, without a mask
+    alone: np.ndarray  # (384,) mean vector of the first sentence after the last layer, run on its own
+    with_mask: np.ndarray  # (384,) the same in the batch, with the padding mask
+    without_mask: np.ndarray  # (384,) the same in the batch, without a mask
+
+
 class Relation(NamedTuple):
     """Pairs of words in a book: where the partner stands and where a head looks, in words from the first one."""
 
@@ -167,6 +179,22 @@ def bank_senses():
     stored = _read("minilm_states")
     sentences = tuple(text.decode("ascii") for text in stored["bank_sentences"])
     return Senses(sentences, ("money",) * 4 + ("river",) * 4, _wide(stored["bank_vectors"]))
+
+
+def padded_batch():
+    """Give two sentences of different length as one batch, and what MiniLM makes of the shorter one.
+
+    returns  PaddedBatch of the sentences "attention" and "suitcase"; the weights and the mean
+             vectors are those of the model's own framework
+
+    Source: all-MiniLM-L6-v2 (see minilm_head).
+    """
+    stored = _read("minilm_padding")
+    short, long = (_tokens("minilm_states", name) for name in ("attention", "suitcase"))
+    X = np.stack([np.vstack([minilm_states("attention")[0], _wide(stored["pads"])]), minilm_states("suitcase")[0]])
+    lengths = len(short), len(long)
+    tokens = (*short, *["[PAD]"] * len(stored["pads"])), long
+    return PaddedBatch(tokens, lengths, X, _wide(stored["maps"]), *_wide(stored["vectors"]))
 
 
 def word_relation(name="object to verb"):

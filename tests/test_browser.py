@@ -13,7 +13,7 @@ import pytest
 
 from attn_helpers import temperature_explorer
 from attn_helpers.live import RED
-from attn_helpers.plots import encode
+from attn_helpers.picture import encode
 
 ROOT = Path(__file__).resolve().parents[1]
 ARTIFACTS = ROOT / "artifacts"

@@ -13,8 +13,9 @@ import pytest
 import scipy.spatial
 import scipy.special
 
-from attn_helpers import MINILM_HEADS, SENTENCES, bank_senses, explorers, minilm_head, plots, smollm2_head, word_vectors
+from attn_helpers import MINILM_HEADS, SENTENCES, bank_senses, explorers, minilm_head, moving, smollm2_head, word_vectors
 from attn_helpers.live import RED, Live
+from attn_helpers.picture import encode
 
 GRID = np.linspace(0, 5, 101)
 POINTS = np.linspace(0.1, 4.9, 30)
@@ -226,7 +227,7 @@ def test_blitting_gives_the_pixels_of_a_full_drawing(name, control, value):
     for artist in live._moving:
         artist.set_animated(False)
     live.picture.canvas.draw()
-    assert moved == plots.encode(live.picture.canvas)
+    assert moved == encode(live.picture.canvas)
 
 
 def test_an_error_stands_in_red_and_the_next_good_value_clears_it():
@@ -258,7 +259,7 @@ def fail_below(compute, limit):
 
 def test_an_error_in_the_first_drawing_is_raised():
     with pytest.raises(ZeroDivisionError):
-        Live(plots.temperature(["a"], [1.0, 2.0]), lambda size: 1 / 0, size=widgets.FloatSlider())
+        Live(moving.temperature(["a"], [1.0, 2.0]), lambda size: 1 / 0, size=widgets.FloatSlider())
 
 
 def test_a_move_on_another_thread_draws_on_the_main_one_and_bursts_are_drawn_once():

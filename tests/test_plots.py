@@ -10,7 +10,7 @@ import numpy as np
 import PIL.Image
 import pytest
 
-from attn_helpers import plots
+from attn_helpers import moving, plots
 
 LABELS = ["the", "$$", "a$b_c$d", "the"]
 SCORES = np.array([2.0, -1.0, 0.5, 2.0])
@@ -235,7 +235,7 @@ def test_a_tie_is_not_told_as_a_preference():
 
 
 def test_a_map_that_moves_refuses_what_does_not_fit_its_labels():
-    picture = plots.head_map([["a", "b"], ["a", "b", "c"]])
+    picture = moving.head_map([["a", "b"], ["a", "b", "c"]])
     picture.show("head", ["a", "b", "c"], np.eye(3), "facts")
     with pytest.raises(ValueError, match=r"shape \(2, 2\), but there are 3 labels"):
         picture.show("head", ["a", "b", "c"], np.eye(2), "facts")
@@ -244,7 +244,7 @@ def test_a_map_that_moves_refuses_what_does_not_fit_its_labels():
 @pytest.mark.parametrize("longest", ["bank", "discovered", "internationalisation"])
 def test_every_label_of_a_moving_map_stays_inside_whichever_came_first(longest):
     sentences = [["a", "b", "c", "d"], [longest] * 3]
-    picture = plots.head_map(sentences)
+    picture = moving.head_map(sentences)
     for labels in sentences:
         picture.show("head", labels, np.eye(len(labels)), "facts")
         picture.draw_without_rendering()

@@ -25,6 +25,7 @@ from attn_helpers import (
     bank_senses,
     minilm_head,
     minilm_states,
+    padded_batch,
     scaled_dot_product_attention,
     smollm2_head,
     vocabulary,
@@ -264,6 +265,31 @@ def test_the_first_bank_sentence_is_the_one_of_the_states():
     assert np.array_equal(bank_senses().vectors[0, :5], minilm_states("money")[:, at])
 
 
+def test_the_padded_batch_is_the_one_the_model_saw():
+    batch = padded_batch()
+    assert batch.lengths == (8, 16) and batch.X.shape == (2, 16, 384)
+    assert batch.tokens[0][:8] == minilm_head("0.2", "attention").tokens and set(batch.tokens[0][8:]) == {"[PAD]"}
+    assert batch.tokens[1] == minilm_head("0.2", "suitcase").tokens
+    assert np.array_equal(batch.X[0, :8], minilm_states("attention")[0])
+    assert np.array_equal(batch.X[1], minilm_states("suitcase")[0])
+    for head in ("0.2", "0.8"):
+        found = minilm_head(head, "attention")
+        parts = ((found.W_Q, found.b_Q), (found.W_K, found.b_K), (found.W_V, found.b_V))
+        weights = scaled_dot_product_attention(*(batch.X[0] @ W + b for W, b in parts))[1]
+        assert np.abs(weights - batch.unmasked[0, int(head[2:])]).max() < 1e-3
+
+
+def test_padding_without_a_mask_moves_the_mean_vector():
+    batch = padded_batch()
+
+    def cosine(a, b):
+        return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+    assert cosine(batch.alone, batch.with_mask) > 1 - 1e-6
+    assert 0.8 < cosine(batch.alone, batch.without_mask) < 0.9
+    assert np.allclose(batch.unmasked.sum(axis=-1), 1, atol=2e-3)
+
+
 @pytest.mark.parametrize("name", RELATIONS)
 def test_a_relation_counts_words_from_the_asking_one(name):
     relation = word_relation(name)
@@ -304,6 +330,8 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(call, reason):
         lambda: smollm2_head().Q,
         lambda: smollm2_head().reference,
         lambda: bank_senses().vectors,
+        lambda: padded_batch().X,
+        lambda: padded_batch().unmasked,
         lambda: word_relation().looks,
     ],
 )

@@ -46,6 +46,7 @@ MINILM_SENTENCES = {
     "scientist": "The scientist who discovered the new planet last winter won a prize.",
     "attention": "Attention is all you need.",
 }
+PADDED = ("attention", "suitcase")  # a batch: the first sentence is filled up to the length of the second
 BANK_SENTENCES = [  # `bank` is the seventh token after [CLS] in each; the first four are about money
     "She deposited her salary at the bank before the weekend.",
     "He borrowed some money from the bank to buy a house.",
@@ -104,6 +105,22 @@ class MiniLM:
         tokens = self.tokenizer.convert_ids_to_tokens(encoded.input_ids[0])
         return tokens, together(out.hidden_states), together(out.attentions), places
 
+    def padded(self, short, long):
+        """One batch of two sentences, with and without the padding mask.
+
+        Returns the vectors of [PAD] that enter layer 0 (p, 384), the maps of the short sentence without the
+        mask (6, 12, n, n), and its mean vector after the last layer (3, 384): alone, with and without the mask.
+        """
+        encoded, alone = self.tokenizer([short, long], return_tensors="pt", padding=True), self(short)
+        length, means = len(alone[0]), [alone[1][-1].mean(0)]
+        for mask in (encoded.attention_mask, torch.ones_like(encoded.attention_mask)):
+            with torch.no_grad():
+                out = self.model(
+                    encoded.input_ids, attention_mask=mask, output_attentions=True, output_hidden_states=True
+                )
+            means.append(out.last_hidden_state[0, :length].mean(0).numpy())
+        return out.hidden_states[0][0, length:].numpy(), together(out.attentions), np.array(means)
+
     def weights(self, head):
         """(W (3, 384, 32), b (3, 32)): the projections to query, key and value of one head."""
         layer, number = map(int, head.split("."))
@@ -129,6 +146,12 @@ def minilm(model):
         bank.append(hidden[:, 7])  # (7, 384)
     save("minilm_heads", **heads)
     save("minilm_states", **states, bank_sentences=ascii_array(BANK_SENTENCES), bank_vectors=half(bank))
+
+
+def padding(model):
+    """Write minilm_padding.npz: what the padding of a batch does to its shorter sentence."""
+    pads, maps, means = model.padded(*map(MINILM_SENTENCES.get, PADDED))
+    save("minilm_padding", pads=half(pads), maps=half(maps), vectors=means.astype(np.float32))
 
 
 def smollm2():
@@ -251,6 +274,7 @@ def main():
     model = MiniLM()
     glove()
     minilm(model)
+    padding(model)
     relations(model, sys.argv[1])
     smollm2()
     for path in sorted(DATA.glob("*.npz")):
