@@ -6,6 +6,7 @@ import numpy as np
 from attn_helpers import moving
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
+from attn_helpers.masks import causal_mask, padding_mask, window_mask
 from attn_helpers.rope import apply_rope
 from attn_helpers.samples import (
     MINILM_HEADS,
@@ -18,6 +19,9 @@ from attn_helpers.samples import (
     smollm2_head,
     word_vectors,
 )
+
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+"""The values of d_k on the slider."""
 
 
 def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary", "bank", "week", "she", "river")):
@@ -200,6 +204,69 @@ def pipeline_explorer(labels, query, key, value):
         moving.pipeline(labels, query, scores(query, key), weights, value, output),
         lambda t: dict(t=t),
         t=_whole("query row t", 0, 0, len(labels) - 1),
+    )
+
+
+def mask_explorer(head="0.8", sentence="money"):
+    """Put masks on the map of a trained head: which cells are allowed, and what weights are left.
+
+    head, sentence  names out of MINILM_HEADS and MINILM_SENTENCES
+    """
+    (head,), (sentence,) = _names("head", [head], MINILM_HEADS), _names("sentence", [sentence], MINILM_SENTENCES)
+    found = minilm_head(head, sentence)
+    n, projected = len(found.tokens), _project(found)
+    causal = causal_mask(n)
+    masks = {
+        "none": lambda size: ("no mask", np.ones((n, n), bool)),
+        "causal": lambda size: ("causal", causal),
+        "padding": lambda size: (f"first {size} keys are real", padding_mask([size], n)[0, 0] & np.ones((n, 1), bool)),
+        "both": lambda size: (f"causal, first {size} real", padding_mask([size], n)[0, 0] & causal),
+        "window": lambda size: (f"at most {size} positions away", window_mask(n, window=size)),
+    }
+
+    def compute(kind, size):
+        name, allowed = masks[kind](size)
+        return dict(name=name, allowed=allowed, weights=scaled_dot_product_attention(*projected, mask=allowed)[1])
+
+    return Live(
+        moving.masked(found.tokens),
+        compute,
+        kind=_choice("kind of mask", ["both", *(name for name in masks if name != "both")]),
+        size=_whole("size", n - 3, 0, n),
+    )
+
+
+def scaling_explorer(positions=16, queries=200, seed=0):
+    """Widen queries and keys, and watch softmax sharpen: scaled and unscaled on the same random draw.
+
+    positions  the number of keys; queries: how many the mean curves are taken over
+    seed       of the draw: standard normal components, independent
+    At d_k the first d_k columns of one draw are used, so that a wider query keeps what it had.
+    """
+    rng = np.random.default_rng(seed)
+    query, key = rng.normal(size=(queries, 1, WIDTHS[-1])), rng.normal(size=(queries, positions, WIDTHS[-1]))
+    products = np.cumsum(query * key, axis=-1)[..., np.array(WIDTHS) - 1]  # (queries, positions, m)
+    products = np.moveaxis(products, -1, 0)  # (m, queries, positions)
+    divisors = {"unscaled": np.ones(len(WIDTHS)), "scaled": np.sqrt(WIDTHS)}
+    scores = {kind: products / divisor[:, None, None] for kind, divisor in divisors.items()}
+
+    def compute(d_k, temperature):
+        at, numbers = WIDTHS.index(d_k), {"scores": {}, "weights": {}, "bits": {}, "most": {}, "curves": {}}
+        for kind, s in scores.items():
+            weights = softmax(s, temperature=temperature)  # (m, queries, positions)
+            bits, most = entropy(weights), weights.max(axis=-1)  # (m, queries) each
+            one = dict(scores=s[at, 0], weights=weights[at, 0], bits=bits[at, 0], most=most[at, 0])
+            for name, value in {**one, "curves": (bits.mean(axis=1), most.mean(axis=1))}.items():
+                numbers[name][kind] = value
+        return dict(d_k=d_k, temperature=temperature, **numbers)
+
+    return Live(
+        moving.scaling(WIDTHS, positions),
+        compute,
+        d_k=widgets.SelectionSlider(options=WIDTHS, value=64, description="d_k", **_SHAPE),
+        temperature=widgets.FloatLogSlider(
+            value=1, base=2, min=-3, max=5, step=0.25, description="temperature", readout_format=".3g", **_SHAPE
+        ),
     )
 
 

@@ -1,8 +1,10 @@
 """The figures that move. Each returns a Picture with show(...), which changes the artists in place and returns
 the text summary of what they now show. Live puts sliders above it."""
 
+import matplotlib
 import numpy as np
 from matplotlib.collections import PolyCollection
+from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 from matplotlib.tri import Triangulation
 
@@ -11,6 +13,7 @@ from attn_helpers.picture import (
     BLUE,
     COLORS,
     GREY,
+    HIDDEN,
     LIGHT,
     LIVE_DPI,
     ORANGE,
@@ -318,6 +321,117 @@ def pipeline(labels, Q, S, A, V, Y):
         )
 
     return _moving(picture, show, *frames, *(bar for bars in parts for bar in bars), *titles)
+
+
+@styled
+def masked(labels):
+    """Which keys a query may attend to, beside the weights that are left; what is hidden is grey.
+
+    labels  n strings
+    show(name, allowed (n, n) of booleans, weights (n, n))
+    """
+    labels = _texts("labels", labels)
+    n, side = len(labels), 0.27 * len(labels)
+    picture = Picture(2 * side + 3.9, side + 1.9, LIVE_DPI)
+    left, right = picture.subplots(1, 2, sharey=True)
+    cells = _map(left, np.ones((n, n)), (0, 1), ListedColormap([HIDDEN, BLUE]))
+    image = _map(right, np.zeros((n, n)), (0, 1), matplotlib.colormaps["viridis"].with_extremes(bad=HIDDEN))
+    for ax in (left, right):
+        _token_ticks(ax, labels, labels)
+        ax.set_xlabel(AXES[1])
+    left.set_ylabel(AXES[0])
+    title = left.set_title("", loc="left")
+    right.set_title("weights, and the sum of each row", loc="left")
+    place = dict(textcoords="offset points", fontsize=8, va="center", annotation_clip=False)
+    sums = [right.annotate("0.00", (n - 0.5, row), (4, 0), **place) for row in range(n)]
+    picture.colorbar(image, ax=[left, right], label="weight (grey: hidden)", shrink=0.8, pad=0.06)
+
+    def show(name, allowed, weights):
+        weights = _check_map(name, weights, labels, labels, (0, 1))
+        cells.set_data(allowed)
+        image.set_data(np.ma.masked_where(~allowed, weights))
+        title.set_text(name)
+        for text, total in zip(sums, weights.sum(axis=1)):
+            text.set_text(f"{total:.2f}")
+        some = np.flatnonzero(allowed.any(axis=1))
+        lines = [f"{name}: {allowed.sum()} of {n * n} cells allowed"]
+        if len(some) < n:
+            lines.append(f"{n - len(some)} of {n} rows have nothing allowed: zeros")
+        if len(some):
+            lines.append(_read_map("", weights[some], [labels[i] for i in some], labels, AXES, False))
+        return "\n".join(lines)
+
+    return _moving(picture, show, cells, image, title, *sums)
+
+
+@styled
+def scaling(widths, positions):
+    """One query's scores and weights, unscaled and scaled, and what both do as d_k grows.
+
+    widths     (m,) the values of d_k on the curves; positions: the number of keys
+    show(d_k, temperature, scores, weights, bits, most, curves): the first four are dicts with the
+    keys "unscaled" and "scaled", of (n,), (n,), a number and a number; curves a dict with
+    (mean entropy (m,), mean largest weight (m,)) for each
+    """
+    picture = Picture(9.8, 4.9, LIVE_DPI)
+    grid = picture.subplots(2, 3, width_ratios=(1, 1, 1.05))
+    kinds = {"unscaled": ORANGE, "scaled": BLUE}
+    shared = grid[0, :2]
+    bars, titles, notes, lines, dots = {}, {}, {}, {}, {}
+    keys = range(positions)
+    for column, (kind, color) in enumerate(kinds.items()):
+        top, bottom = grid[:, column]
+        bars[kind] = top.bar(keys, np.zeros(positions), color=GREY), bottom.bar(keys, np.zeros(positions), color=color)
+        top.axhline(0, color="#9A9A9A", lw=0.8)
+        bottom.set(ylim=(0, 1.02), xlabel="key")
+        for ax in (top, bottom):
+            ax.set_xticks(range(0, positions, 5))
+        titles[kind], notes[kind] = top.set_title("", loc="left"), bottom.set_title("", loc="left")
+    shared[0].set_ylabel("score")
+    grid[1, 0].set_ylabel("weight")
+    for row, (name, high) in enumerate((("entropy, bits", np.log2(positions)), ("largest weight", 1))):
+        ax = grid[row, 2]
+        for kind, color in kinds.items():
+            (line,) = ax.semilogx(widths, np.zeros(len(widths)), color=color, label=kind)
+            (dot,) = ax.plot([1], [0], "o", color=color, ms=8, mec="white", zorder=4)
+            lines[kind, row], dots[kind, row] = line, dot
+        ax.set(ylabel=name, ylim=(-0.04 * high, 1.06 * high), xlabel="$d_k$" if row else None)
+        _plain_log_ticks(ax.xaxis)
+    grid[0, 2].set_title("mean of many queries; dots: this one", loc="left", fontsize=9)
+    grid[1, 2].legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=2, borderaxespad=0, handlelength=1.4)
+
+    def show(d_k, temperature, scores, weights, bits, most, curves):
+        reach = 1.1 * max(np.abs(scores["unscaled"]).max(), np.abs(scores["scaled"]).max())
+        for ax in shared:
+            ax.set_ylim(-reach, reach)
+        for kind, parts in bars.items():
+            for part, values in zip(parts, (scores[kind], weights[kind])):
+                for bar, value in zip(part, values):
+                    bar.set_height(value)
+            for row, value in enumerate((bits[kind], most[kind])):
+                lines[kind, row].set_ydata(curves[kind][row])
+                dots[kind, row].set_data([d_k], [value])
+            notes[kind].set_text(f"{bits[kind]:.2f} bits, largest weight {most[kind]:.2f}")
+        titles["unscaled"].set_text(f"unscaled: $q \\cdot k$, $d_k$ = {d_k}")
+        titles["scaled"].set_text(f"scaled: $q \\cdot k\\,/\\,\\sqrt{{{d_k}}}$")
+        rows = [
+            f"{kind:8s}  scores {scores[kind].min():7.2f} to {scores[kind].max():6.2f}   "
+            f"entropy {bits[kind]:.3f} bits, {2 ** bits[kind]:5.2f} positions   largest weight {most[kind]:.3f}"
+            for kind in kinds
+        ]
+        return f"d_k = {d_k}, temperature {temperature:.3g}\n" + "\n".join(rows)
+
+    artists = [bar for parts in bars.values() for part in parts for bar in part]
+    return _moving(
+        picture,
+        show,
+        *artists,
+        *titles.values(),
+        *notes.values(),
+        *lines.values(),
+        *dots.values(),
+        *(ax.yaxis for ax in shared),
+    )
 
 
 def _moving(picture, show, *artists):

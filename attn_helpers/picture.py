@@ -14,8 +14,9 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from attn_helpers.attention import _real
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
-COLORS = (BLUE, GREEN, ORANGE)
+COLORS = (BLUE, GREEN, ORANGE, "#7A3E9D")
 MOST = 80  # tokens in one direction of a picture: more could not be read, and would take gigabytes
+HIDDEN = "#D9D9D9"  # what a mask takes away
 LIVE_DPI = 100  # a picture that moves has a quarter of the pixels of one that stands still
 AXES = ("query (row)", "key (column)")  # of every attention map
 STYLE = {

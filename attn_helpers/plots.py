@@ -5,9 +5,11 @@ import math
 import numpy as np
 from matplotlib.patches import Rectangle
 
+from attn_helpers.attention import _real
 from attn_helpers.picture import (
     AXES,
     BLUE,
+    COLORS,
     GREEN,
     GREY,
     LIGHT,
@@ -79,6 +81,45 @@ def decay(x, measured, theory, xlabel, ylabel):
 
 
 @styled
+def curves(x, panels, xlabel, ylabel, log="", marks=None):
+    """Curves over one x, in panels side by side with one y axis.
+
+    x       (m,), the same for all
+    panels  {title: {name: (m,)}}; (k, m) draws k curves in one colour; NaN leaves a gap
+    log     which axes are logarithmic: "", "x", "y" or "xy"
+    marks   {text: place on the x axis} of dashed lines
+    """
+    panels = {title: {name: _rows(name, x, line) for name, line in lines.items()} for title, lines in panels.items()}
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    if len(names) > len(COLORS):
+        raise ValueError(f"there are {len(names)} curves, {names}, but only {len(COLORS)} colours")
+    picture = Picture(max(6.6, 1.1 + 2.8 * len(panels)), 3.5)
+    for ax, (title, lines) in zip(picture.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
+        for name, rows in lines.items():
+            color, dots = COLORS[names.index(name)], "o-" if len(x) <= 16 else "-"
+            ax.plot(x, rows.T, dots, ms=4, color=color, lw=1.8 if len(rows) == 1 else 1.3, label=name)
+        _scale_axes(ax, log)
+        for text, place in (marks or {}).items():
+            ax.axvline(place, color=GREY, lw=1.2, ls=(0, (4, 3)), zorder=0)
+            ax.annotate(
+                text,
+                (place, 0.02),
+                (4, 0),
+                xycoords=ax.get_xaxis_transform(),
+                textcoords="offset points",
+                fontsize=9,
+                color=GREY,
+            )
+        ax.set(title=title, xlabel=xlabel)
+        ax.grid(True, axis="y", color="#E9E9E9")
+    picture.axes[0].set_ylabel(ylabel)
+    handles = {line.get_label(): line for ax in picture.axes for line in ax.lines if line.get_label() in names}
+    picture.legend(handles.values(), handles, loc="outside upper right", ncols=len(names), handlelength=1.4)
+    picture.summary = "\n\n".join(_read_curves(title, x, lines, xlabel) for title, lines in panels.items())
+    return picture
+
+
+@styled
 def timeline(lanes):
     """Events in time, one lane for each kind.
 
@@ -109,7 +150,8 @@ def timeline(lanes):
 def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=AXES, sums=False):
     """Maps with a row for each query and a column for each key, side by side, on one colour scale.
 
-    labels  one string for each query; keys likewise for the keys, None where both are the same
+    labels  one string for each query, or {title: labels} where each panel has its own queries and keys
+    keys    one string for each key, None where keys are the queries
     panels  {title: (n_q, n_kv)}, values within limits, which are the ends of the colour scale
     bar     what the colours mean
     axes    what the rows and the columns are
@@ -117,17 +159,17 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     """
     if not isinstance(panels, dict) or not panels:
         raise TypeError(f"panels is {panels!r}, but must be a dict {{title: map}} with at least one map")
-    labels = _texts("labels", labels)
-    keys = labels if keys is None else _texts("keys", keys)
-    panels = {title: _check_map(title, values, labels, keys, limits) for title, values in panels.items()}
-    cell = max(0.24, 2.4 / max(len(labels), len(keys)))
+    sides = {title: _sides(title, labels, keys) for title in panels}
+    panels = {title: _check_map(title, values, *sides[title], limits) for title, values in panels.items()}
+    widest, tallest = (max(len(side[i]) for side in sides.values()) for i in (1, 0))
+    cell = max(0.24, 2.4 / max(widest, tallest))
     room = 0.5 if sums else 0
-    width = 1.9 + len(panels) * (cell * len(keys) + 0.4 + room)
-    picture = Picture(width, cell * len(labels) + 1.6 + room)
-    grid = picture.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    own = isinstance(labels, dict)
+    picture = Picture(1.9 + len(panels) * (cell * widest + 0.4 + room + own), cell * tallest + 1.6 + room)
+    grid = picture.subplots(1, len(panels), sharey=not own, squeeze=False)[0]
     for ax, (title, values) in zip(grid, panels.items()):
         image = _map(ax, values, limits)
-        _token_ticks(ax, labels, keys)
+        _token_ticks(ax, *sides[title])
         ax.set_title(title, pad=30 if sums else 8)
         ax.set_xlabel(axes[1])
         if sums:
@@ -135,7 +177,7 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     grid[0].set_ylabel(axes[0])
     picture.colorbar(image, ax=list(grid), label=bar, shrink=0.8)
     picture.summary = "\n\n".join(
-        _read_map(title, values, labels, keys, axes, sums) for title, values in panels.items()
+        _read_map(title, values, *sides[title], axes, sums) for title, values in panels.items()
     )
     return picture
 
@@ -174,12 +216,46 @@ def products(lines):
     return picture
 
 
+def _sides(title, labels, keys):
+    """The labels of a panel's queries and of its keys."""
+    if isinstance(labels, dict):
+        if keys is not None or title not in labels:
+            raise ValueError(f"labels by panel need one list for {title!r} and no keys, but have {list(labels)}")
+        labels = labels[title]
+    labels = _texts("labels", labels)
+    return labels, labels if keys is None else _texts("keys", keys)
+
+
 def _write_sums(ax, values):
     place = dict(textcoords="offset points", fontsize=8, annotation_clip=False)
     for row, total in enumerate(values.sum(axis=1)):
         ax.annotate(f"{total:.2f}", (values.shape[1] - 0.5, row), (4, 0), va="center", **place)
     for column, total in enumerate(values.sum(axis=0)):
         ax.annotate(f"{total:.2f}", (column, -0.5), (0, 3), ha="center", va="bottom", rotation=90, **place)
+
+
+def _rows(name, x, line):
+    rows = np.atleast_2d(_real(f"the curve {name!r}", line))
+    if rows.ndim != 2 or rows.shape[1] != len(x):
+        raise ValueError(f"the curve {name!r} has shape {np.shape(line)}, but x has {len(x)} places")
+    return rows
+
+
+def _scale_axes(ax, log):
+    if "x" in log:
+        ax.set_xscale("log")
+        _plain_log_ticks(ax.xaxis)
+    if "y" in log:
+        ax.set_yscale("log")
+
+
+def _read_curves(title, x, lines, xlabel):
+    """The curves at some twelve places as text; several curves of one name by their mean."""
+    some = np.unique(np.linspace(0, len(x) - 1, min(len(x), 12)).round().astype(int))
+    columns = {xlabel: [f"{x[i]:,g}" for i in some]}
+    for name, rows in lines.items():
+        columns[name if len(rows) == 1 else f"{name} (mean of {len(rows)})"] = [f"{v:.3g}" for v in rows.mean(0)[some]]
+    return f"{title}\n{table(columns)}".strip("\n")
 
 
 def _check_product(line):
