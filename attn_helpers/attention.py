@@ -13,7 +13,7 @@ import operator
 
 import numpy as np
 
-MAX_SCORE_BYTES = 2**30  # a larger score matrix is refused: attention holds four such matrices at once
+MAX_SCORE_BYTES = 2**30  # a larger score matrix is refused: attention holds up to four such matrices at once
 
 
 def softmax(scores, axis=-1, temperature=1.0):
@@ -85,7 +85,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
             s = s + bias
     if allowed is not None:
         s = np.where(allowed, s, -np.inf)
-    weights = _softmax(s, -1, 1.0)  # (..., n_q, n_kv)
+    weights = _softmax(s, -1, 1.0, out=s)  # (..., n_q, n_kv)
     output = _weighted_sum(weights, _wide(value), allowed)  # (..., n_q, d_v)
     return _cast(output, dtype), _cast(weights, dtype)
 
@@ -117,27 +117,41 @@ def entropy(weights, axis=-1):
     return np.where(total == 0, np.nan, bits)[()]
 
 
-def _softmax(scores, axis, temperature):
-    if np.any(scores == np.inf):
-        raise ValueError("a score is +inf: softmax has no value there (only -inf, for 'not allowed', can be weighed)")
+def _softmax(scores, axis, temperature, out=None):
     with np.errstate(all="ignore"):
         temperature = scores.dtype.type(temperature)
-        top = scores.max(axis, keepdims=True, initial=-np.inf)
-        below = scores - np.where(top == -np.inf, 0, top)  # 0 at the best score, negative elsewhere
-        if temperature == 0:
-            powers = np.where(np.isnan(below), below, below == 0)
-        elif temperature == np.inf:
-            powers = np.where(np.isnan(below), below, scores > -np.inf)
+        top = _top(scores, axis)
+        top = np.where(top == -np.inf, 0, top)
+        if temperature == np.inf:
+            powers = (scores > -np.inf) + 0 * top  # NaN where top is
         else:
-            powers = np.exp(below / temperature)
+            powers = np.subtract(scores, top, out=out)  # 0 at the best score, negative elsewhere
+            powers = (powers == 0) + 0 * top if temperature == 0 else _exp(powers, temperature)
         total = powers.sum(axis, keepdims=True)
-        return (powers / np.where(total == 0, 1, total)).astype(scores.dtype, copy=False)
+        powers /= np.where(total == 0, 1, total)
+    return powers
+
+
+def _exp(below, temperature):
+    if temperature != 1:
+        below /= temperature
+    return np.exp(below, out=below)
+
+
+def _top(scores, axis):
+    """The largest score of each slice, -inf for an empty one; +inf is refused."""
+    top = scores.max(axis, keepdims=True, initial=-np.inf)
+    if not np.all(top < np.inf) and np.any(scores == np.inf):  # a NaN in top may hide a +inf
+        raise ValueError("a score is +inf: softmax has no value there (only -inf, for 'not allowed', can be weighed)")
+    return top
 
 
 def _scores(query, key, scale):
     with np.errstate(all="ignore"):
-        s = _wide(query) @ _wide(key).swapaxes(-1, -2) * scale  # (..., n_q, n_kv)
-    if np.any(s == -np.inf):
+        s = _wide(query) @ _wide(key).swapaxes(-1, -2)  # (..., n_q, n_kv)
+        s *= scale
+        lowest = s.min(initial=0)
+    if not lowest > -np.inf:  # -inf, or a NaN that may hide one
         finite = np.isfinite(query).all(-1)[..., :, None] & np.isfinite(key).all(-1)[..., None, :]
         if np.any((s == -np.inf) & finite):
             raise ValueError(f"a score is below what {s.dtype} can hold: make query or key smaller")
@@ -145,10 +159,12 @@ def _scores(query, key, scale):
 
 
 def _weighted_sum(weights, value, allowed):
-    broken = ~np.isfinite(value)
     with np.errstate(all="ignore"):
         plain = weights @ value
-        if allowed is None or not broken.any():
+        if allowed is None:
+            return plain
+        broken = ~np.isfinite(value)
+        if not broken.any():
             return plain
         allowed = np.broadcast_to(allowed, weights.shape)
         reached = allowed.astype(np.float32) @ broken.astype(np.float32) > 0
@@ -157,25 +173,37 @@ def _weighted_sum(weights, value, allowed):
 
 def _read_mask(mask, is_causal, shape):
     """(allowed, bias), each an array or None, for scores of the given shape."""
-    allowed = bias = None
-    if not isinstance(is_causal, (bool, np.bool_)):
-        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
-    if mask is not None:
-        mask = _array("mask", mask)
-        if mask.dtype.kind not in "bf":
-            raise TypeError(
-                f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
-                "floating-point one (added to the scores); 0 and 1 could mean either"
-            )
-        if mask.dtype.kind == "f" and np.any(mask == np.inf):
-            raise ValueError("mask holds +inf: a floating-point mask adds a finite number, or -inf for 'not allowed'")
-        _check_mask_shape(mask.shape, shape)
-        allowed = mask if mask.dtype.kind == "b" else mask != -np.inf
-        bias = None if mask.dtype.kind == "b" else mask
-    if is_causal:
-        causal = np.tri(*shape[-2:], dtype=bool)
+    mask = _check_mask(mask, is_causal, shape)
+    return _split_mask(mask, np.tri(*shape[-2:], dtype=bool) if is_causal else None)
+
+
+def _split_mask(mask, causal):
+    """(allowed, bias), each an array or None, of a mask and a boolean one that says what is not in the future."""
+    bias = mask if mask is not None and mask.dtype.kind == "f" else None
+    allowed = mask if bias is None else mask != -np.inf
+    if causal is not None:
         allowed = causal if allowed is None else allowed & causal
     return allowed, bias
+
+
+def _check_mask(mask, is_causal, shape):
+    """The mask as an array that fits scores of the given shape, or None."""
+    if not isinstance(is_causal, (bool, np.bool_)):
+        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
+    if mask is None:
+        return None
+    mask = _array("mask", mask)
+    if mask.dtype.kind not in "bf":
+        raise TypeError(
+            f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
+            "floating-point one (added to the scores); 0 and 1 could mean either"
+        )
+    with np.errstate(all="ignore"):
+        infinite = mask.dtype.kind == "f" and np.fmax.reduce(mask, axis=None, initial=-np.inf) == np.inf
+    if infinite:
+        raise ValueError("mask holds +inf: a floating-point mask adds a finite number, or -inf for 'not allowed'")
+    _check_mask_shape(mask.shape, shape)
+    return mask
 
 
 def _check_mask_shape(mask, scores):

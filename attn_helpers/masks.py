@@ -102,7 +102,7 @@ def to_additive(mask, dtype=np.float64):
     """Write a boolean mask as numbers to add to the scores: 0 where allowed, -inf where not.
 
     mask     boolean, any shape
-    dtype    floating point; that of the scores saves a conversion, float16 has -inf too
+    dtype    floating point; above that of the scores, attention is computed in it. float16 has -inf too.
     returns  the same shape, in that dtype
 
     Raises TypeError for a mask that is not boolean and a dtype that is not floating point.
@@ -131,7 +131,7 @@ def to_boolean(additive):
         )
     other = additive[(additive != 0) & (additive != -np.inf)]
     if other.size:
-        raise ValueError(f"additive holds {other[0]:g}, so it is not a yes/no mask: that needs 0 and -inf alone")
+        raise ValueError(f"additive holds {other[0]:g}, so it is not a yes/no mask: only 0 and -inf can be read as one")
     return additive == 0
 
 

@@ -1,7 +1,6 @@
 """The figures that move. Each returns a Picture with show(...), which changes the artists in place and returns
 the text summary of what they now show. Live puts sliders above it."""
 
-import matplotlib
 import numpy as np
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
@@ -334,8 +333,8 @@ def masked(labels):
     n, side = len(labels), 0.27 * len(labels)
     picture = Picture(2 * side + 3.9, side + 1.9, LIVE_DPI)
     left, right = picture.subplots(1, 2, sharey=True)
-    cells = _map(left, np.ones((n, n)), (0, 1), ListedColormap([HIDDEN, BLUE]))
-    image = _map(right, np.zeros((n, n)), (0, 1), matplotlib.colormaps["viridis"].with_extremes(bad=HIDDEN))
+    cells, image = _map(left, np.ones((n, n)), (0, 1), "Blues"), _map(right, np.zeros((n, n)), (0, 1))
+    cells.set_cmap(ListedColormap([HIDDEN, BLUE]))
     for ax in (left, right):
         _token_ticks(ax, labels, labels)
         ax.set_xlabel(AXES[1])

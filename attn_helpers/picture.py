@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from attn_helpers.attention import _real
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
-COLORS = (BLUE, GREEN, ORANGE, "#7A3E9D")
+COLORS = (BLUE, GREEN, ORANGE)
 MOST = 80  # tokens in one direction of a picture: more could not be read, and would take gigabytes
 HIDDEN = "#D9D9D9"  # what a mask takes away
 LIVE_DPI = 100  # a picture that moves has a quarter of the pixels of one that stands still
@@ -102,6 +102,8 @@ def table(columns):
 
 
 def _map(ax, values, limits, colors="viridis"):
+    """An image of the values; NaN, or what is masked, is grey."""
+    colors = matplotlib.colormaps[colors].with_extremes(bad=HIDDEN)
     image = ax.imshow(values, cmap=colors, vmin=limits[0], vmax=limits[1], interpolation="nearest", aspect="equal")
     ax.spines[:].set_visible(False)
     return image

@@ -9,7 +9,6 @@ from attn_helpers.attention import _real
 from attn_helpers.picture import (
     AXES,
     BLUE,
-    COLORS,
     GREEN,
     GREY,
     LIGHT,
@@ -82,40 +81,31 @@ def decay(x, measured, theory, xlabel, ylabel):
 
 @styled
 def curves(x, panels, xlabel, ylabel, log="", marks=None):
-    """Curves over one x, in panels side by side with one y axis.
+    """Curves in panels side by side, with one y axis.
 
-    x       (m,), the same for all
-    panels  {title: {name: (m,)}}; (k, m) draws k curves in one colour; NaN leaves a gap
+    x       (m,), or {title: (m,)} where each panel has its own
+    panels  {title: {name: (m,)}}; (k, m) draws k curves in one colour
     log     which axes are logarithmic: "", "x", "y" or "xy"
     marks   {text: place on the x axis} of dashed lines
     """
-    panels = {title: {name: _rows(name, x, line) for name, line in lines.items()} for title, lines in panels.items()}
+    places = {title: np.asarray(x[title] if isinstance(x, dict) else x) for title in panels}
+    panels = {title: {n: _rows(n, places[title], line) for n, line in lines.items()} for title, lines in panels.items()}
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    if len(names) > len(COLORS):
-        raise ValueError(f"there are {len(names)} curves, {names}, but only {len(COLORS)} colours")
+    colors = (BLUE, ORANGE, GREEN)
+    if len(names) > len(colors):
+        raise ValueError(f"there are {len(names)} curves, {names}, but only {len(colors)} colours")
     picture = Picture(max(6.6, 1.1 + 2.8 * len(panels)), 3.5)
     for ax, (title, lines) in zip(picture.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         for name, rows in lines.items():
-            color, dots = COLORS[names.index(name)], "o-" if len(x) <= 16 else "-"
-            ax.plot(x, rows.T, dots, ms=4, color=color, lw=1.8 if len(rows) == 1 else 1.3, label=name)
+            _draw_rows(ax, places[title], rows, name, colors[names.index(name)])
         _scale_axes(ax, log)
-        for text, place in (marks or {}).items():
-            ax.axvline(place, color=GREY, lw=1.2, ls=(0, (4, 3)), zorder=0)
-            ax.annotate(
-                text,
-                (place, 0.02),
-                (4, 0),
-                xycoords=ax.get_xaxis_transform(),
-                textcoords="offset points",
-                fontsize=9,
-                color=GREY,
-            )
+        _mark(ax, marks or {})
         ax.set(title=title, xlabel=xlabel)
         ax.grid(True, axis="y", color="#E9E9E9")
     picture.axes[0].set_ylabel(ylabel)
     handles = {line.get_label(): line for ax in picture.axes for line in ax.lines if line.get_label() in names}
     picture.legend(handles.values(), handles, loc="outside upper right", ncols=len(names), handlelength=1.4)
-    picture.summary = "\n\n".join(_read_curves(title, x, lines, xlabel) for title, lines in panels.items())
+    picture.summary = "\n\n".join(_read_curves(t, places[t], lines, xlabel) for t, lines in panels.items())
     return picture
 
 
@@ -147,7 +137,7 @@ def timeline(lanes):
 
 
 @styled
-def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=AXES, sums=False):
+def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=AXES, sums=False, zeros=False):
     """Maps with a row for each query and a column for each key, side by side, on one colour scale.
 
     labels  one string for each query, or {title: labels} where each panel has its own queries and keys
@@ -156,6 +146,7 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     bar     what the colours mean
     axes    what the rows and the columns are
     sums    True writes the sum of each row at its right and of each column above it
+    zeros   True draws what is exactly 0 in grey
     """
     if not isinstance(panels, dict) or not panels:
         raise TypeError(f"panels is {panels!r}, but must be a dict {{title: map}} with at least one map")
@@ -168,14 +159,14 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     picture = Picture(1.9 + len(panels) * (cell * widest + 0.4 + room + own), cell * tallest + 1.6 + room)
     grid = picture.subplots(1, len(panels), sharey=not own, squeeze=False)[0]
     for ax, (title, values) in zip(grid, panels.items()):
-        image = _map(ax, values, limits)
+        image = _map(ax, np.where(values == 0, np.nan, values) if zeros else values, limits)
         _token_ticks(ax, *sides[title])
         ax.set_title(title, pad=30 if sums else 8)
         ax.set_xlabel(axes[1])
         if sums:
             _write_sums(ax, values)
     grid[0].set_ylabel(axes[0])
-    picture.colorbar(image, ax=list(grid), label=bar, shrink=0.8)
+    picture.colorbar(image, ax=list(grid), label=f"{bar} (grey: exactly 0)" if zeros else bar, shrink=0.8)
     picture.summary = "\n\n".join(
         _read_map(title, values, *sides[title], axes, sums) for title, values in panels.items()
     )
@@ -241,12 +232,32 @@ def _rows(name, x, line):
     return rows
 
 
+def _draw_rows(ax, x, rows, name, color):
+    lines = ax.plot(
+        x,
+        rows.T,
+        "o-" if len(x) <= 16 and len(rows) == 1 else "-",
+        ms=4,
+        color=color,
+        lw=1.8 if len(rows) == 1 else 1.3,
+    )
+    lines[0].set_label(name)
+
+
+def _mark(ax, marks):
+    for text, place in marks.items():
+        ax.axvline(place, color=GREY, lw=1.2, ls=(0, (4, 3)), zorder=0)
+        at = dict(xycoords=ax.get_xaxis_transform(), textcoords="offset points", fontsize=9, color=GREY)
+        ax.annotate(text, (place, 0.03), (4, 0), **at)
+
+
 def _scale_axes(ax, log):
     if "x" in log:
         ax.set_xscale("log")
         _plain_log_ticks(ax.xaxis)
     if "y" in log:
         ax.set_yscale("log")
+        _plain_log_ticks(ax.yaxis)
 
 
 def _read_curves(title, x, lines, xlabel):

@@ -1,4 +1,4 @@
-"""Measure what a slider costs, beside ipywidgets.interact, and print one table.
+"""Measure what a slider costs, beside ipywidgets.interact, and what attention costs; print one table.
 
     python tools/benchmark.py               3 minutes on two cores; exit status 1 where a target is missed
     python tools/benchmark.py --no-browser
@@ -6,6 +6,7 @@
 A ratio compares two medians of one interleaved run, so that a busy machine slows both sides alike.
 interact draws the same picture at the same size and dpi: a new figure for each move, turned into
 PNG by IPython's print_figure, as plt.show() in a notebook does. What pyplot itself costs is left out.
+Attention is compared with its two matrix products alone: best CPU times of one interleaved run, one thread.
 """
 
 import argparse
@@ -13,11 +14,13 @@ import base64
 import gc
 import io
 import json
+import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +37,8 @@ from IPython.core.pylabtools import print_figure
 from IPython.display import Image, display
 from jupyter_client.manager import start_new_kernel
 
-from attn_helpers import SENTENCES, plots, temperature_explorer
+from attn_helpers import SENTENCES, plots, scaled_dot_product_attention, temperature_explorer
+from attn_helpers.blockwise import blockwise_attention
 
 TOOLS = Path(__file__).resolve().parent
 NOTEBOOKS = sorted((TOOLS.parent / "notebooks").glob("*.ipynb"))
@@ -56,7 +60,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-browser", action="store_true", help="leave out what needs a browser")
     no_browser = "--no-browser" if parser.parse_args().no_browser else lab.missing()
-    rows = [*versions(), *cpu_per_move(), *memory(), *in_browser(no_browser), *import_time(), *notebook_times()]
+    rows = [
+        *versions(),
+        *cpu_per_move(),
+        *memory(),
+        *in_browser(no_browser),
+        *import_time(),
+        *notebook_times(),
+        *attention_time(),
+        *attention_memory(),
+    ]
     print_table(rows)
     return int(any(row.met is False for row in rows))
 
@@ -133,6 +146,33 @@ def notebook_times():
         client.execute(stderr=subprocess.DEVNULL)
         rows.append(Row(f"run {path.name}", f"{time.perf_counter() - start:.1f} s"))
     return rows
+
+
+def attention_time():
+    """CPU time of attention as a multiple of its two matrix products, Q @ K^T and A @ V, alone."""
+    rows = []
+    for n in (512, 2048):
+        best = {way: min(times) for way, times in on_one_thread(f"time_attention({n})").items()}
+        rows += [
+            Row(f"two matrix products, n = {n}", f"{best['products'] * 1e3:.1f} ms"),
+            at_most(2, "  attention / products", best["full"] / best["products"]),
+            at_most(1.3, "  blockwise / products", best["blockwise"] / best["products"]),
+        ]
+    return rows
+
+
+def attention_memory():
+    """Memory of attention beyond input and output."""
+    peaks = on_one_thread("attention_peaks(2048)")
+    return [
+        Row("memory of attention, n = 2048", f"{peaks['full'] / 2**20:.0f} MiB"),
+        at_most(4, "memory of blockwise, n = 2048, MiB", peaks["blockwise"] / 2**20),
+        at_most(4, "  with a mask and causal, MiB", peaks["blockwise, masked"] / 2**20),
+    ]
+
+
+def at_most(bound, what, number):
+    return Row(what, f"{number:.3g}", f"<= {bound}", number <= bound)
 
 
 def at_least(bound, what, number):
@@ -237,6 +277,58 @@ def interact_explorer(layout="constrained"):
             value=temperature.value, min=temperature.min, max=temperature.max, step=temperature.step
         ),
     )
+
+
+# In a process of its own
+
+
+def on_one_thread(call):
+    """Evaluate a call of one of the functions below where matrix products have one thread; return its result."""
+    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    code = f"{IMPORT}\nprint({MARK!r} + json.dumps(benchmark.{call}))"
+    text = subprocess.check_output([sys.executable, "-c", code], text=True, env={**os.environ, **threads})
+    return json.loads(text.split(MARK)[1])
+
+
+def time_attention(n, rounds=20):
+    """CPU seconds of attention and of its products, in turn; each twice, since the first finds cold memory."""
+    query, key, value = _heads(n)
+    ways = {
+        "products": lambda: (query @ key.swapaxes(-1, -2)) @ value,
+        "full": lambda: scaled_dot_product_attention(query, key, value),
+        "blockwise": lambda: blockwise_attention(query, key, value),
+    }
+    times = {way: [] for way in ways}
+    for _ in range(rounds):
+        for way, function in ways.items():
+            for _ in range(2):
+                start = time.thread_time()
+                function()
+                times[way].append(time.thread_time() - start)
+    return times
+
+
+def attention_peaks(n):
+    """The most bytes that each way holds at once, beyond its input and its output."""
+    arrays, masked = _heads(n), dict(mask=np.arange(n)[None] % 7 > 0, is_causal=True)
+    return {
+        "full": _peak(lambda: scaled_dot_product_attention(*arrays)[0]) - arrays[0].nbytes,
+        "blockwise": _peak(lambda: blockwise_attention(*arrays)) - arrays[0].nbytes,
+        "blockwise, masked": _peak(lambda: blockwise_attention(*arrays, **masked)) - arrays[0].nbytes,
+    }
+
+
+def _heads(n):
+    """Query, key and value of 8 heads of width 64."""
+    return np.random.default_rng(0).normal(size=(3, 8, n, 64)).astype(np.float32)
+
+
+def _peak(function):
+    tracemalloc.start()
+    function()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
 
 
 # In the browser

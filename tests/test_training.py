@@ -1,0 +1,584 @@
+"""Training, against finite differences, against Adam as the paper writes it, and by what is learned."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+
+from attn_helpers import attention
+from attn_helpers.training import Adam, AttentionModel, attention_backward, random_tokens, repeated_tokens, train
+
+INF, NAN = np.inf, np.nan
+F64 = np.float64
+RANDOM = functools.partial(random_tokens, batch=32, n=16, vocabulary=16)
+REPEATED = functools.partial(repeated_tokens, batch=32, n=16, vocabulary=16, shortest=4, longest=8)
+
+
+def normal(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def slope(function, array, step=1e-5):
+    """The derivative of a number by each number of an array, which function reads, by fourth-order differences."""
+    found = np.empty(array.shape)
+    for i in np.ndindex(array.shape):
+        kept, values = array[i], []
+        for k in (-2, -1, 1, 2):
+            array[i] = kept + k * step
+            values.append(function())
+        array[i] = kept
+        found[i] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+    return found
+
+
+def assert_close(ours, expected, rtol=1e-6):
+    """Within rtol of the largest number."""
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=rtol * np.abs(expected).max())
+
+
+# attention's backward pass
+
+LEADS = {
+    "none": ((), (), ()),
+    "batch": ((2,), (2,), (2,)),
+    "batch and heads": ((2, 3), (2, 3), (2, 3)),
+    "one query for all": ((), (2,), (2,)),
+    "shared keys": ((2, 3), (2, 1), (2, 1)),
+    "values alone": ((1,), (1,), (3,)),
+    "crossed": ((2, 1), (1, 3), (3,)),
+}
+MASKS = {
+    "none": {},
+    "causal": dict(is_causal=True),
+    "boolean": dict(mask=np.arange(20).reshape(4, 5) % 3 > 0),
+    "a row of nothing": dict(mask=np.ones((4, 5), bool) & (np.arange(4) != 2)[:, None]),
+    "added": dict(mask=normal(4, 5, seed=9)),
+}
+
+
+def qkv(leads):
+    return [normal(*lead, n, d, seed=seed) for seed, (lead, n, d) in enumerate(zip(leads, (4, 5, 5), (3, 3, 2)))]
+
+
+@pytest.mark.parametrize("scale", [None, 0.9])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("leads", LEADS)
+def test_the_gradients_are_those_of_finite_differences(leads, mask, scale):
+    arrays = qkv(LEADS[leads])
+    attend = functools.partial(attention.scaled_dot_product_attention, *arrays, **MASKS[mask], scale=scale)
+    output, weights = attend()
+    grad_output = normal(*output.shape, seed=5)
+    ours = attention_backward(grad_output, *arrays, weights, scale)
+    for array, gradient in zip(arrays, ours):
+        assert gradient.shape == array.shape
+        assert_close(gradient, slope(lambda: (attend()[0] * grad_output).sum(), array))
+
+
+def test_gradients_by_hand():
+    # two keys, weights 1/2: dA = (5, 1), dS = (1, -1)
+    grads = attention_backward([[1.0]], [[3.0]], [[7.0], [7.0]], [[5.0], [1.0]], [[0.5, 0.5]], scale=2)
+    assert [g.tolist() for g in grads] == [[[0.0]], [[6.0], [-6.0]], [[0.5], [0.5]]]
+    query_alone = attention_backward([[1.0]], [[3.0]], [[7.0], [4.0]], [[5.0], [1.0]], [[0.5, 0.5]], scale=2)[0]
+    assert query_alone.tolist() == [[6.0]]
+
+
+def test_what_is_hidden_gets_no_gradient():
+    query, key, value = normal(3, 4, 6)
+    _, weights = attention.scaled_dot_product_attention(query, key, value, is_causal=True)
+    grad_output = np.zeros((4, 6))
+    grad_output[1] = 1
+    grads = attention_backward(grad_output, query, key, value, weights)
+    for gradient, seen in zip(grads, ([1], [0, 1], [0, 1])):
+        assert gradient[seen].any(axis=-1).all()
+        assert not np.delete(gradient, seen, axis=0).any()
+
+
+def test_gradients_of_float16_are_computed_in_float32():
+    query, key, value = (a.astype(np.float16) for a in normal(3, 4, 6))
+    output, weights = attention.scaled_dot_product_attention(query, key, value)
+    arrays = output, query, key, value, weights
+    for ours, wide in zip(attention_backward(*arrays), attention_backward(*(a.astype(np.float32) for a in arrays))):
+        assert np.array_equal(ours, wide.astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_gradients_keep_the_dtype(dtype):
+    query, key, value = (a.astype(dtype) for a in normal(3, 4, 6))
+    output, weights = attention.scaled_dot_product_attention(query, key, value)
+    grads = attention_backward(output, query, key, value, weights)
+    wide = attention_backward(*(a.astype(F64) for a in (output, query, key, value, weights)))
+    for ours, expected in zip(grads, wide):
+        assert ours.dtype == dtype
+        assert_close(ours, expected, rtol={np.float64: 1e-15, np.float32: 1e-5, np.float16: 5e-3}[dtype])
+
+
+def test_lists_and_whole_numbers_are_taken():
+    grads = attention_backward([[2]], [[1]], [[1], [1]], [[1], [0]], [[0.5, 0.5]])
+    assert [g.dtype for g in grads] == [F64] * 3
+    assert grads[2].tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "words"),
+    [
+        ("grad_output", (4, 3), "grad_output (4, 3) must have the shape of the output, (4, 2)"),
+        ("grad_output", (2,), "grad_output (2,)"),
+        ("weights", (5, 4), "weights (5, 4) must have the shape of the scores, (4, 5)"),
+        ("weights", (5,), "weights (5,)"),
+        ("weights", (2, 4, 5), "weights (2, 4, 5)"),
+        ("key", (5, 2), "key (5, 2) differ in d_k"),
+        ("value", (4, 2), "value (4, 2) differ in n_kv"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(name, shape, words):
+    shapes = dict(grad_output=(4, 2), query=(4, 3), key=(5, 3), value=(5, 2), weights=(4, 5))
+    with pytest.raises(ValueError) as caught:
+        attention_backward(**{n: np.zeros(s) for n, s in (shapes | {name: shape}).items()})
+    assert words in str(caught.value)
+
+
+def test_weights_of_another_batch_are_refused():
+    arrays = qkv(LEADS["batch"])
+    for lead in ((3,), (2, 2)):
+        with pytest.raises(ValueError, match="weights"):
+            attention_backward(np.zeros((2, 4, 2)), *arrays, np.zeros((*lead, 4, 5)))
+
+
+@pytest.mark.parametrize("name", ["grad_output", "query", "key", "value", "weights"])
+def test_gradients_of_what_is_not_numbers_are_refused_by_name(name):
+    shapes = dict(grad_output=(4, 2), query=(4, 3), key=(5, 3), value=(5, 2), weights=(4, 5))
+    with pytest.raises(TypeError, match=name):
+        attention_backward(**{n: np.zeros(s, bool if n == name else float) for n, s in shapes.items()})
+
+
+# Adam
+
+
+def paper(theta, gradients, alpha, beta1, beta2, epsilon):
+    """Kingma & Ba (2014), algorithm 1, for one number, line by line."""
+    m = v = t = 0
+    for g in gradients:
+        t = t + 1
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        m_hat = m / (1 - beta1**t)
+        v_hat = v / (1 - beta2**t)
+        theta = theta - alpha * m_hat / (math.sqrt(v_hat) + epsilon)
+    return theta
+
+
+@pytest.mark.parametrize("options", [{}, dict(rate=0.1, beta1=0.5, beta2=0.8, epsilon=0.3)], ids=["default", "other"])
+def test_adam_is_algorithm_1_of_the_paper(options):
+    start, gradients = dict(a=normal(3), b=normal(2, 2)), normal(20, 7, seed=1)
+    parameters = {name: array.copy() for name, array in start.items()}
+    adam = Adam(parameters, **options)
+    for g in gradients:
+        adam.update(dict(b=g[3:].reshape(2, 2), a=g[:3]))
+    alpha, beta1, beta2, epsilon = ({**dict(rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8), **options}).values()
+    for name, column in (("a", gradients[:, :3]), ("b", gradients[:, 3:])):
+        expected = [paper(theta, g, alpha, beta1, beta2, epsilon) for theta, g in zip(start[name].ravel(), column.T)]
+        np.testing.assert_allclose(parameters[name].ravel(), expected, rtol=1e-12)
+
+
+def test_adam_s_first_step_has_the_size_of_the_rate_whatever_the_gradient():
+    parameters = dict(a=np.zeros(4))
+    Adam(parameters, rate=0.01).update(dict(a=np.array([1e-3, -5.0, 1e4, 0.0])))
+    np.testing.assert_allclose(parameters["a"], [-0.01, 0.01, -0.01, 0], rtol=1e-4)
+
+
+def test_adam_changes_the_arrays_in_place_and_keeps_their_dtype():
+    array = np.ones(3, np.float32)
+    adam = Adam(dict(a=array))
+    for gradient in (np.ones(3, np.float32), np.ones(3)):
+        adam.update(dict(a=gradient))
+    assert array.dtype == np.float32
+    np.testing.assert_allclose(array, 1 - 2e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (dict(rate=0), "rate is 0, but must be above 0"),
+        (dict(rate=INF), "rate is inf"),
+        (dict(rate=NAN), "rate is nan"),
+        (dict(beta1=1), "beta1 is 1, but must be above 0 and below 1"),
+        (dict(beta2=-0.1), "beta2 is -0.1"),
+        (dict(epsilon=0), "epsilon is 0"),
+    ],
+)
+def test_adam_refuses_what_makes_no_steps(options, words):
+    with pytest.raises(ValueError, match=words):
+        Adam(dict(a=np.ones(2)), **options)
+
+
+@pytest.mark.parametrize("bad", [np.arange(3), np.ones(3, np.float16), [1.0]], ids=["whole", "float16", "list"])
+def test_adam_refuses_parameters_that_take_no_small_steps(bad):
+    with pytest.raises(TypeError, match=r"parameters\['a'\].*float32 or float64"):
+        Adam(dict(a=bad))
+
+
+@pytest.mark.parametrize("gradients", [{}, dict(b=np.ones(2)), dict(a=np.ones(3)), dict(a=np.ones((2, 1)))])
+def test_adam_refuses_gradients_of_other_names_or_shapes(gradients):
+    parameters = dict(a=np.ones(2))
+    with pytest.raises(ValueError, match="gradients have shapes"):
+        Adam(parameters).update(gradients)
+    assert parameters["a"].tolist() == [1, 1]
+
+
+# tasks
+
+
+@pytest.mark.parametrize("task", [RANDOM, REPEATED])
+def test_a_batch_is_drawn_from_the_generator_alone(task):
+    once, again, other = (task(np.random.default_rng(seed)) for seed in (1, 1, 2))
+    for tokens, targets, counted in (once, again, other):
+        assert tokens.shape == targets.shape == counted.shape == (32, 16)
+        assert tokens.dtype.kind == targets.dtype.kind == "i"
+        assert counted.dtype == bool
+        assert set(np.unique(tokens)) == set(range(16))
+        assert np.array_equal(targets[:, :-1], tokens[:, 1:])
+    assert all(np.array_equal(a, b) for a, b in zip(once, again))
+    assert not np.array_equal(once[0], other[0])
+    rng = np.random.default_rng(1)
+    assert not np.array_equal(task(rng)[0], task(rng)[0])
+
+
+def test_random_tokens_are_independent_and_equally_frequent():
+    tokens, _, counted = random_tokens(np.random.default_rng(0), 4000, 5, 4)
+    assert counted.tolist() == [[True] * 4 + [False]] * 4000
+    for i, j in ((0, 1), (1, 2), (0, 2), (3, 4), (0, 4)):
+        pairs = np.bincount(4 * tokens[:, i] + tokens[:, j], minlength=16)
+        np.testing.assert_allclose(pairs / 4000, 1 / 16, atol=0.02)  # 5 standard deviations
+
+
+def test_repeated_tokens_count_where_the_token_was_seen_and_was_followed_by_the_answer():
+    tokens, targets, counted = repeated_tokens(np.random.default_rng(0), 200, 16, 12, 3, 7)
+    periods = set()
+    for row, answers, counts in zip(tokens.tolist(), targets.tolist(), counted.tolist()):
+        for t in range(16):
+            assert counts[t] == (row[t] in row[:t])
+            if counts[t]:
+                assert answers[t] == row[row.index(row[t]) + 1]
+        periods.add(counts.index(True))
+    assert periods == {3, 4, 5, 6, 7}
+
+
+def test_a_run_may_be_the_whole_vocabulary_and_all_but_one_token_of_the_row():
+    tokens, targets, counted = repeated_tokens(np.random.default_rng(0), 3, 5, 4, 4, 4)
+    assert (np.sort(tokens[:, :4]) == np.arange(4)).all()
+    assert np.array_equal(targets[:, 4], tokens[:, 1])
+    assert counted.tolist() == [[False] * 4 + [True]] * 3
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "words"),
+    [
+        (RANDOM, dict(batch=0), "batch is 0, but must be 1 or more"),
+        (RANDOM, dict(n=1), "n is 1, but must be 2 or more"),
+        (RANDOM, dict(vocabulary=0), "vocabulary is 0"),
+        (REPEATED, dict(batch=-1), "batch is -1"),
+        (REPEATED, dict(vocabulary=0), "vocabulary is 0"),
+        (REPEATED, dict(shortest=0), "shortest is 0"),
+        (REPEATED, dict(longest=3), "shortest is 4 and longest 3"),
+        (REPEATED, dict(longest=16), "below n = 16"),
+        (REPEATED, dict(n=8), "below n = 8"),
+        (REPEATED, dict(vocabulary=7), "within the 7 tokens"),
+    ],
+)
+def test_tasks_refuse_sizes_that_do_not_fit(task, options, words):
+    with pytest.raises(ValueError, match=words):
+        task(np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize("bad", [2.0, "3", None, True])
+def test_sizes_that_are_not_whole_are_refused_by_name(bad):
+    with pytest.raises(TypeError, match="batch"):
+        RANDOM(np.random.default_rng(0), batch=bad)
+    with pytest.raises(TypeError, match="width"):
+        AttentionModel(4, 4, width=bad)
+
+
+# the model
+
+
+def batch_of(vocabulary, n, seed=3):
+    rng = np.random.default_rng(seed)
+    tokens, targets = rng.integers(0, vocabulary, (2, 3, n))
+    return tokens, targets, rng.random((3, n)) < 0.7
+
+
+MODELS = {
+    "one layer": {},
+    "two layers of two heads": dict(heads=2, layers=2),
+    "three heads of their own width": dict(heads=3, d_head=2, layers=2),
+    "unmasked": dict(heads=2, is_causal=False),
+    "unscaled": dict(scale=1, layers=2),
+}
+
+
+@pytest.mark.parametrize("n", [5, 3])
+@pytest.mark.parametrize("options", MODELS)
+def test_the_gradient_of_every_parameter_is_that_of_finite_differences(options, n):
+    model = AttentionModel(4, 5, width=6, seed=1, dtype=F64, **MODELS[options])
+    batch = batch_of(4, n)
+    loss, accuracy, gradients = model.loss_and_gradients(*batch)
+    assert (loss, accuracy) == model.evaluate(*batch)
+    assert list(gradients) == list(model.parameters)
+    for name, parameter in model.parameters.items():
+        assert gradients[name].shape == parameter.shape
+        assert_close(gradients[name], slope(lambda: model.evaluate(*batch)[0], parameter, 1e-3))
+
+
+def loop_logits(model, tokens):
+    """The model for one sequence, head by head: x grows by what each head writes."""
+    p = model.parameters
+    d_head = p["W_Q"].shape[-1] // model.heads
+    x = np.array([p["E"][token] + p["P"][t] for t, token in enumerate(tokens)])
+    for layer in range(model.layers):
+        written = np.zeros_like(x)
+        for head in range(model.heads):
+            part = slice(head * d_head, (head + 1) * d_head)
+            query, key, value = (x @ p[name][layer][:, part] for name in ("W_Q", "W_K", "W_V"))
+            output, _ = attention.scaled_dot_product_attention(query, key, value, None, model.is_causal, model.scale)
+            written += output @ p["W_O"][layer][part]
+        x = x + written
+    return x @ p["U"]
+
+
+@pytest.mark.parametrize("options", MODELS)
+def test_the_logits_are_those_of_a_loop_over_sequences_and_heads(options):
+    model = AttentionModel(4, 5, width=6, dtype=F64, **MODELS[options])
+    tokens = batch_of(4, 5)[0]
+    logits, weights = model.logits(tokens)
+    np.testing.assert_allclose(logits, [loop_logits(model, row) for row in tokens], atol=1e-12)
+    assert logits.shape == (3, 5, 4)
+    assert [w.shape for w in weights] == [(3, model.heads, 5, 5)] * model.layers
+    for w in weights:
+        np.testing.assert_allclose(w.sum(-1), 1)
+
+
+def test_loss_and_accuracy_by_hand():
+    model = AttentionModel(3, 2, width=3, dtype=F64)
+    p = model.parameters
+    for name in ("P", "W_O"):
+        p[name][:] = 0
+    p["E"][:], p["U"][:] = np.eye(3), math.log(2) * np.eye(3)  # the token's own logit is ln 2: 1/2, others 1/4
+    tokens = [[0, 1], [2, 2]]
+    loss, accuracy = model.evaluate(tokens, [[0, 2], [1, 0]], [[True, True], [False, False]])
+    assert (loss, accuracy) == (pytest.approx((math.log(2) + math.log(4)) / 2), 0.5)
+    loss, accuracy = model.evaluate(tokens, [[0, 2], [1, 0]], np.ones((2, 2), bool))
+    assert (loss, accuracy) == (pytest.approx(math.log(2) * 7 / 4), 0.25)
+
+
+def test_the_loss_of_a_model_that_is_sure_is_finite():
+    model = AttentionModel(3, 2)
+    model.parameters["U"] *= 1e4
+    loss, _, gradients = model.loss_and_gradients(*batch_of(3, 2))
+    assert 100 < loss < INF
+    assert all(np.isfinite(g).all() for g in gradients.values())
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_with_the_causal_mask_no_later_token_changes_an_earlier_logit(layers):
+    tokens = batch_of(9, 6)[0]
+    changed = tokens.copy()
+    changed[:, 4:] = (changed[:, 4:] + 1) % 9
+    for is_causal in (True, False):
+        model = AttentionModel(9, 6, width=8, heads=2, layers=layers, is_causal=is_causal)
+        before, after = (model.logits(t)[0] for t in (tokens, changed))
+        assert np.array_equal(before[:, :4], after[:, :4]) == is_causal
+        assert (before[:, 4:] != after[:, 4:]).any(-1).all()
+
+
+def test_on_prefixes_a_causal_model_does_as_on_the_whole_and_another_does_not():
+    batch = batch_of(9, 6)
+    for is_causal in (True, False):
+        model = AttentionModel(9, 6, width=8, layers=2, is_causal=is_causal, dtype=F64)
+        model.parameters["U"] *= 3
+        whole, prefixes = model.evaluate(*batch), model.evaluate_on_prefixes(*batch)
+        assert (prefixes == pytest.approx(whole)) == is_causal
+    for t in range(6):  # the loss at t, had the sequence ended there
+        tokens, targets, _ = batch
+        ended = model.evaluate(tokens[:, : t + 1], targets[:, : t + 1], np.arange(t + 1) == np.full((3, 1), t))
+        assert model.evaluate_on_prefixes(tokens, targets, np.arange(6) == np.full((3, 1), t)) == pytest.approx(ended)
+
+
+@pytest.mark.parametrize("d_head", [1, 16, 64])
+def test_unscaled_scores_are_sqrt_d_head_times_the_scaled(d_head):
+    tokens = batch_of(9, 6)[0]
+    logs = []
+    for scale in (None, 1):
+        model = AttentionModel(9, 6, width=8, heads=2, d_head=d_head, is_causal=False, scale=scale, dtype=F64)
+        log = np.log(model.logits(tokens)[1][0])
+        logs.append(log - log.mean(-1, keepdims=True))  # the scores, up to a constant in each row
+    np.testing.assert_allclose(logs[1], math.sqrt(d_head) * logs[0], atol=1e-9 * np.abs(logs[1]).max())
+
+
+def test_without_what_the_heads_write_the_residual_path_carries_the_tokens():
+    model = AttentionModel(9, 6, layers=3, dtype=F64)
+    model.parameters["W_O"][:] = 0
+    tokens, p = batch_of(9, 6)[0], model.parameters
+    np.testing.assert_allclose(model.logits(tokens)[0], (p["E"][tokens] + p["P"]) @ p["U"], atol=1e-12)
+
+
+def test_initial_values_have_the_variances_and_shapes_that_the_docstring_gives():
+    model = AttentionModel(300, 200, width=128, heads=2, d_head=160, layers=2)
+    p = model.parameters
+    inner = (2, 128, 320)
+    shapes = dict(E=(300, 128), P=(200, 128), W_Q=inner, W_K=inner, W_V=inner, W_O=(2, 320, 128), U=(128, 300))
+    assert {name: a.shape for name, a in p.items()} == shapes
+    for name, rows in dict(E=2, P=2, W_Q=128, W_K=128, W_V=128, W_O=320, U=128).items():
+        assert p[name].dtype == np.float32
+        assert p[name].var() * rows == pytest.approx(1, abs=0.05)
+        assert abs(p[name].mean()) < 0.05
+    assert not np.array_equal(p["W_Q"], p["W_K"])
+    assert not np.array_equal(p["W_Q"][0], p["W_Q"][1])
+
+
+@pytest.mark.parametrize("d_head", [64, 256])
+def test_initial_scores_have_variance_one_scaled_and_d_head_unscaled(d_head):
+    x = normal(500, 64)
+    p = AttentionModel(4, 4, width=64, d_head=d_head, dtype=F64).parameters
+    query, key = x @ p["W_Q"][0], x[::-1] @ p["W_K"][0]
+    assert attention.scores(query, key).var() == pytest.approx(1, abs=0.2)
+    assert attention.scores(query, key, scale=1).var() == pytest.approx(d_head, rel=0.2)
+
+
+def test_the_seed_alone_decides_the_initial_values():
+    one, again, other = (AttentionModel(9, 6, seed=seed, scale=s).parameters for seed, s in ((1, None), (1, 1), (2, 1)))
+    for name, array in one.items():
+        assert np.array_equal(array, again[name])
+        assert not np.array_equal(array, other[name])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_model_computes_in_its_dtype(dtype):
+    model = AttentionModel(9, 6, dtype=dtype)
+    logits, weights = model.logits(batch_of(9, 6)[0])
+    gradients = model.loss_and_gradients(*batch_of(9, 6))[2]
+    assert {a.dtype for a in (logits, *weights, *gradients.values())} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        (dict(vocabulary=0), ValueError, "vocabulary is 0, but must be 1 or more"),
+        (dict(length=-1), ValueError, "length is -1"),
+        (dict(heads=0), ValueError, "heads is 0"),
+        (dict(layers=0), ValueError, "layers is 0"),
+        (dict(d_head=0), ValueError, "d_head is 0"),
+        (dict(width=6, heads=4), ValueError, "heads is 4 and does not divide width, 6"),
+        (dict(scale=INF), ValueError, "scale is inf"),
+        (dict(scale="no"), TypeError, "scale"),
+        (dict(dtype=np.float16), TypeError, "dtype is .*float16.*, but must be float32 or float64"),
+        (dict(dtype=int), TypeError, "dtype"),
+        (dict(is_causal=1), TypeError, "is_causal is 1"),
+    ],
+)
+def test_a_model_that_makes_no_sense_is_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        AttentionModel(**{**dict(vocabulary=4, length=4), **options}).logits([[0, 1]])
+
+
+TOKENS = [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("method", ["evaluate", "evaluate_on_prefixes", "loss_and_gradients"])
+@pytest.mark.parametrize(
+    ("batch", "error", "words"),
+    [
+        (([[0.0, 1.0]], TOKENS, [[True]]), TypeError, "tokens has dtype float64, but needs whole numbers"),
+        (([0, 1, 2], TOKENS, [[True]]), ValueError, r"tokens has shape \(3,\), but needs two axes"),
+        ((np.zeros((0, 3), int), TOKENS, [[True]]), ValueError, "neither empty"),
+        (([[0, 4]], TOKENS, [[True]]), ValueError, "tokens go from 0 to 4, but the vocabulary from 0 to 3"),
+        (([[-1, 3]], TOKENS, [[True]]), ValueError, "tokens go from -1 to 3"),
+        (([[0, 1, 2, 3, 0, 1]], TOKENS, [[True]]), ValueError, "n = 6, but the model has 5 positions"),
+        ((TOKENS, [[0, 1, 4]], [[True] * 3]), ValueError, "targets go from 0 to 4"),
+        ((TOKENS, [[0, 1]], [[True] * 3]), ValueError, r"targets \(1, 2\) must have the shape of the tokens, \(1, 3\)"),
+        ((TOKENS, TOKENS, [True] * 3), ValueError, r"counted \(3,\) must have the shape"),
+        ((TOKENS, TOKENS, [[1] * 3]), ValueError, "counted must be boolean, and True somewhere"),
+        ((TOKENS, TOKENS, [[False] * 3]), ValueError, "counted must be boolean, and True somewhere"),
+    ],
+)
+def test_a_batch_that_does_not_fit_is_refused(method, batch, error, words):
+    with pytest.raises(error, match=words):
+        getattr(AttentionModel(4, 5), method)(*batch)
+
+
+# training
+
+
+def curve(model, task, steps, rate, seed=0):
+    """Loss and accuracy of each step."""
+    steps_seen, losses, accuracies = zip(*train(model, task, steps, rate, seed))
+    assert steps_seen == tuple(range(steps))
+    return np.array(losses), np.array(accuracies)
+
+
+def test_training_is_adam_on_fresh_batches():
+    model, twin = AttentionModel(16, 16, seed=1), AttentionModel(16, 16, seed=1)
+    losses, accuracies = curve(model, REPEATED, 5, 0.01, seed=3)
+    rng, adam = np.random.default_rng(3), Adam(twin.parameters, 0.01)
+    for expected in zip(losses, accuracies):
+        *measured, gradients = twin.loss_and_gradients(*REPEATED(rng))
+        assert tuple(measured) == expected
+        adam.update(gradients)
+    assert all(np.array_equal(a, twin.parameters[name]) for name, a in model.parameters.items())
+
+
+def test_training_runs_as_far_as_it_is_asked():
+    model = AttentionModel(16, 16)
+    start = model.parameters["U"].copy()
+    progress = train(model, RANDOM, 10, 0.01)
+    assert np.array_equal(model.parameters["U"], start)
+    assert next(progress)[0] == 0
+    assert np.array_equal(model.parameters["U"], start)
+    assert next(progress)[0] == 1
+    assert not np.array_equal(model.parameters["U"], start)
+
+
+def test_training_reduces_the_loss_and_equal_seeds_give_equal_curves():
+    one, again, other = (
+        curve(AttentionModel(16, 16, layers=2, seed=1), REPEATED, 60, 0.005, seed)[0] for seed in (0, 0, 1)
+    )
+    assert one[-10:].mean() < one[:10].mean() - 0.5
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(("steps", "rate", "words"), [(0, 0.1, "steps is 0"), (3, -1, "rate is -1")])
+def test_training_refuses_no_steps_and_steps_of_no_size(steps, rate, words):
+    with pytest.raises(ValueError, match=words):
+        next(train(AttentionModel(16, 16), RANDOM, steps, rate))
+
+
+# what the notebooks show
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_the_causal_mask_a_model_learns_to_copy_the_future_and_nothing_else(seed):
+    least, fresh = math.log(16), RANDOM(np.random.default_rng(99), batch=200)
+    masked, unmasked = (AttentionModel(16, 16, is_causal=c, seed=seed) for c in (True, False))
+    for model in (masked, unmasked):
+        curve(model, RANDOM, 200, 0.005, seed + 100)
+    assert least < masked.evaluate(*fresh)[0] < least + 0.1
+    assert masked.evaluate_on_prefixes(*fresh) == pytest.approx(masked.evaluate(*fresh), abs=1e-4)
+    assert unmasked.evaluate(*fresh)[0] < 0.05
+    assert unmasked.evaluate(*fresh)[1] > 0.99
+    assert unmasked.evaluate_on_prefixes(*fresh)[0] > least + 2
+    assert unmasked.evaluate_on_prefixes(*fresh)[1] < 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("d_head", "steps", "unscaled_learns"), [(8, 300, True), (64, 150, False), (256, 100, False)])
+def test_at_a_large_d_head_only_the_scaled_model_learns_in_time(d_head, steps, unscaled_learns, seed):
+    scaled, unscaled = (
+        curve(
+            AttentionModel(16, 16, d_head=d_head, layers=2, scale=scale, seed=seed), REPEATED, steps, 0.005, seed + 100
+        )
+        for scale in (None, 1)
+    )
+    assert scaled[1][-10:].mean() > 0.85
+    assert (unscaled[1][-10:].mean() > 0.85) == unscaled_learns
+    assert unscaled_learns or unscaled[1][-10:].mean() < 0.5
