@@ -22,7 +22,7 @@ class Feedback:
 
 
 @np.errstate(all="ignore")
-def judge(answer, cases, right, mistakes, praise, hint="", explain=None):
+def judge(answer, cases, right, mistakes, praise, hint="", explain=None, read=None):
     """Run the answer on every case; say what it got right or which known mistake it makes.
 
     cases     tuples of arguments; lists become arrays
@@ -31,12 +31,13 @@ def judge(answer, cases, right, mistakes, praise, hint="", explain=None):
               least in the first wrong one, gets its message
     hint      what to add where the answer raises an exception
     explain   (case, result, right result) -> message, for wrong results that no mistake gives
+    read      what the answer returns -> an array of floats; raises Refused for what is no answer
     """
     if (feedback := no_answer(answer)) is not None:
         return feedback
     cases = [tuple(np.array(a) if isinstance(a, list) else a for a in case) for case in cases]
     try:
-        results, failure = _run_all(answer, cases, hint)
+        results, failure = _run_all(answer, cases, hint, read or numbers)
     except Refused as error:
         return Feedback(False, str(error))
     targets = [np.asarray(right(*case), dtype=float) for case in cases]
@@ -47,7 +48,7 @@ def judge(answer, cases, right, mistakes, praise, hint="", explain=None):
     message = None if first is None else _named(mistakes, cases, results, first)
     if message or failure:
         return Feedback(False, message or failure)
-    return Feedback(False, (explain or _difference)(cases[first], results[first], targets[first]))
+    return Feedback(False, (explain or difference)(cases[first], results[first], targets[first]))
 
 
 class Refused(Exception):
@@ -55,7 +56,7 @@ class Refused(Exception):
 
 
 class _Failed(Refused):
-    """An answer that raised an exception; it may still run on other cases."""
+    """An answer that raised an exception or returned nothing; it may still run on other cases."""
 
 
 def no_answer(answer):
@@ -67,12 +68,12 @@ def no_answer(answer):
     return None
 
 
-def _run_all(answer, cases, hint):
-    """The result for each case, None where the answer raised, and the text of the first exception."""
+def _run_all(answer, cases, hint, read):
+    """The result for each case, None where the answer failed, and the text of the first failure."""
     results, failures = [], []
     for case in cases:
         try:
-            results.append(numbers(call(answer, case, hint)))
+            results.append(read(call(answer, case, hint)))
         except _Failed as error:
             results.append(None)
             failures.append(str(error))
@@ -85,10 +86,10 @@ def call(answer, case, hint):
     try:
         result = answer(*given)
     except Exception as error:
-        reason = f"your function raised {type(error).__name__}: {error} (for {_show(case)})."
+        reason = f"your function raised {type(error).__name__}: {error} (for {show(case)})."
         raise _Failed(f"{reason} Hint: {hint}." if hint else reason) from error
     if result is None:
-        raise Refused("your function returns None: is a return missing?")
+        raise _Failed("your function returns None: is a return missing?")
     if not all(np.array_equal(a, b) for a, b in zip(given, case)):
         raise Refused("your function changed its input: work on a copy.")
     return result
@@ -108,7 +109,8 @@ def numbers(result):
 
 def _named(mistakes, cases, results, first):
     """The message of the mistake with these results, None where there is none."""
-    telling = np.isfinite(results[first]).all() and results[first].any()  # NaN and zeros have many causes
+    finite, lone = np.isfinite(results[first]).all(), np.array_equal(results[first], 1)
+    telling = finite and results[first].any() and not lone  # NaN, zeros and a lone 1 or True have many causes
     for these in (range(len(cases)), [first]) if telling else (range(len(cases)),):
         for mistake, message in mistakes:
             if all(_equal(results[i], _outcome(mistake, cases[i])) for i in these):
@@ -131,20 +133,25 @@ def _equal(a, b):
     return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
 
 
-def _difference(case, result, target):
+def difference(case, result, target):
+    """Where a result differs most from the right one, in words."""
     if result.shape != target.shape:
-        return f"the result has shape {result.shape}, but should have {target.shape} (for {_show(case)})."
+        return f"the result has shape {result.shape}, but should have {target.shape} (for {show(case)})."
     if np.isnan(result).any():
-        return f"the result holds NaN (for {_show(case)})."
+        return f"the result holds NaN (for {show(case)})."
     where = np.unravel_index(np.argmax(np.abs(result - target)), target.shape)
     place = f" at {', '.join(map(str, where))}" if where else ""
-    return f"the result{place} is {result[where]:.4g}, but should be {target[where]:.4g} (for {_show(case)})."
+    return f"the result{place} is {result[where]:.4g}, but should be {target[where]:.4g} (for {show(case)})."
 
 
-def _show(case):
-    """The arguments of a case: short ones by value, long ones by shape."""
-    shown = [np.array2string(a, precision=3, separator=", ") for a in map(np.asarray, case)]
-    return ", ".join(text if len(text) <= 40 else f"an array of shape {np.shape(a)}" for text, a in zip(shown, case))
+def show(case):
+    """The arguments of a case: short ones by value, long ones by shape, functions as such."""
+    return ", ".join("a function" if callable(a) else _shown(np.asarray(a)) for a in case)
+
+
+def _shown(array):
+    text = np.array2string(array, precision=3, separator=", ")
+    return text if len(text) <= 40 else f"an array of shape {array.shape}"
 
 
 def _is_stub(answer):

@@ -13,7 +13,9 @@ import scipy.special
 import scipy.stats
 
 from attn_helpers import check, predict, scaled_dot_product_attention, softmax
+from attn_helpers.exercises import leaks
 from attn_helpers.judging import Feedback
+from attn_helpers.masks import causal_mask, padding_mask
 
 ARITY = {
     "softmax": 1,
@@ -30,10 +32,18 @@ ARITY = {
     "matrix_attention": 3,
     "column_attention": 3,
     "shapes": 5,
+    "causal_padding_mask": 2,
+    "finds_leak": 2,
+    "additive_mask": 1,
+    "masked_softmax": 2,
+    "log_softmax": 1,
+    "head_scores": 3,
+    "merge_blocks": 6,
 }
 EXERCISES = list(ARITY)
 HEADS = ["previous_token", "first_token", "equal_tokens"]
 GENERIC = re.compile(r"^(the result|your function)\b")
+INF, NAN = np.inf, np.nan
 
 
 def judge(exercise, answer):
@@ -201,6 +211,144 @@ def six(W_V="d d_v", Q="n_q d_k", K="n_kv d_k", V="n_kv d_v", A="n_q n_kv", Y="n
     return answer
 
 
+def tril(n, k=0):
+    return np.tril(np.ones((n, n), dtype=bool), k)
+
+
+def tokens(n, lengths):
+    """(batch, 1, 1, n), True where there is no padding."""
+    return np.array([[[[j < length for j in range(n)]]] for length in lengths])
+
+
+def mask_by_loop(n, lengths):
+    return [[[[j <= i and j < length for j in range(n)] for i in range(n)]] for length in lengths]
+
+
+def leak_by_row(layer, X):
+    before = layer(X)
+    for j in range(1, len(X)):
+        changed = X.copy()
+        changed[j] += 1
+        if not np.allclose(layer(changed)[:j], before[:j]):
+            return True
+    return False
+
+
+def leak_by_noise(layer, X):
+    """All later rows are new at once."""
+    rng = np.random.default_rng(5)
+    found = False
+    for n in range(1, len(X)):
+        other = np.r_[X[:n], rng.normal(size=(len(X) - n, X.shape[1]))]
+        found |= bool(np.abs(layer(other)[:n] - layer(X)[:n]).max() > 1e-9)
+    return found
+
+
+def leak_by_prefix(layer, X):
+    return any(not np.allclose(layer(X[:n]), layer(X)[:n]) for n in range(1, len(X)))
+
+
+def leak_by_poison(layer, X):
+    """NaN spreads to all that depends on it."""
+    found = []
+    for j in range(len(X)):
+        poisoned = X.copy()
+        poisoned[j] = NAN
+        found.append(np.isnan(layer(poisoned)[:j]).any())
+    return np.any(found)
+
+
+def leak_by_bits(layer, X):
+    """Exactly equal, or else a leak."""
+    with_zero = [np.where(np.arange(len(X))[:, None] == j, 0, X) for j in range(len(X))]
+    return not all(np.array_equal(layer(other)[:j], layer(X)[:j]) for j, other in enumerate(with_zero))
+
+
+def leak_by_slope(layer, X, step=1e-4):
+    """The numeric derivative of each output by each later number."""
+    for j, k in np.ndindex(X.shape):
+        up, down = X.copy(), X.copy()
+        up[j, k] += step
+        down[j, k] -= step
+        if j and np.abs(layer(up) - layer(down))[:j].max() > 1e-6 * step:
+            return 1
+    return 0
+
+
+def weights_by_loop(rows, allowed):
+    """For one matrix of scores: weights over the allowed ones alone."""
+    result = []
+    for row, may in zip(rows, np.broadcast_to(allowed, rows.shape)):
+        kept = [s for s, ok in zip(row, may) if ok]
+        result.append(
+            [
+                math.exp(s - max(kept)) / sum(math.exp(x - max(kept)) for x in kept) if ok else 0
+                for s, ok in zip(row, may)
+            ]
+        )
+    return result
+
+
+def masked_by_loop(S, allowed):
+    allowed = np.broadcast_to(allowed, S.shape)
+    return weights_by_loop(S, allowed) if S.ndim == 2 else [masked_by_loop(*one) for one in zip(S, allowed)]
+
+
+def masked_by_guard(S, allowed):
+    S = np.where(allowed, S, -INF)
+    top = S.max(axis=-1, keepdims=True)
+    powers = np.exp(S - np.where(np.isfinite(top), top, 0))
+    total = powers.sum(axis=-1, keepdims=True)
+    return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
+
+
+def log_by_loop(S):
+    if np.ndim(S) > 1:
+        return [log_by_loop(row) for row in S]
+    top = max(S)
+    return [s - top - math.log(sum(math.exp(x - top) for x in S)) for s in S]
+
+
+def head_by_head(X, A, B):
+    return [(X @ a) @ (X @ b).T / math.sqrt(a.shape[1]) for a, b in zip(A, B)]
+
+
+def joined_heads(X, A, B):
+    """All heads in one product, the heads beside each other, then split."""
+    h, d, d_h = A.shape
+    q, k = ((X @ W.transpose(1, 0, 2).reshape(d, h * d_h)).reshape(len(X), h, d_h) for W in (A, B))
+    return np.einsum("nhc,mhc->hnm", q, k) / d_h**0.5
+
+
+def merge_by_log(m1, l1, o1, m2, l2, o2):
+    """From the logarithms of the two sums: the share of each block is a softmax."""
+    shares = stable(np.array([m1 + math.log(l1), m2 + math.log(l2)]))
+    return shares[0] * o1 / l1 + shares[1] * o2 / l2
+
+
+def merge_by_sigmoid(m1, l1, o1, m2, l2, o2):
+    share_of_1 = scipy.special.expit(m1 + np.log(l1) - m2 - np.log(l2))
+    return share_of_1 * (o1 / l1) + (1 - share_of_1) * (o2 / l2)
+
+
+def merge_by_update(m1, l1, o1, m2, l2, o2):
+    """As FlashAttention does, the running block rescaled where the new one has a larger maximum."""
+    if m2 > m1:
+        m1, l1, o1, m2, l2, o2 = m2, l2, o2, m1, l1, o1
+    factor = math.exp(m2 - m1)
+    return [(x + factor * y) / (l1 + factor * l2) for x, y in zip(o1, o2)]
+
+
+def merging(combine):
+    """An answer from a, b, the factors of the blocks, and l1, o1, l2, o2."""
+
+    def answer(m1, l1, o1, m2, l2, o2):
+        m = np.maximum(m1, m2)
+        return combine(np.exp(m1 - m), np.exp(m2 - m), l1, o1, l2, o2)
+
+    return answer
+
+
 RIGHT = {
     "softmax": {
         "reference": softmax,
@@ -351,6 +499,78 @@ RIGHT = {
         ],
         "float32": lambda *all_: np.float32(six()(*all_)),
     },
+    "causal_padding_mask": {
+        "reference": lambda n, L: np.tri(n, dtype=bool) & (np.arange(n) < L[:, None])[:, None, None],
+        "helpers": lambda n, L: causal_mask(n) & padding_mask(L, n),
+        "plain loop, lists": mask_by_loop,
+        "one comparison": lambda n, L: np.arange(n) < np.minimum(np.arange(1, n + 1)[:, None], L[:, None, None, None]),
+        "logical_and": lambda n, L: np.logical_and(np.tri(n), tokens(n, L)),
+        "hidden, inverted": lambda n, L: ~(np.triu(np.ones((n, n), bool), 1) | ~tokens(n, L)),
+        "product": lambda n, L: tril(n)[None, None] * tokens(n, L),
+        "from integers": lambda n, L: (np.tri(n, dtype=int) * tokens(n, L)) == 1,
+    },
+    "finds_leak": {
+        "reference": leak_by_row,
+        "all later rows at once": leak_by_noise,
+        "prefixes": leak_by_prefix,
+        "NaN": leak_by_poison,
+        "bit for bit": leak_by_bits,
+        "slope, returns 0 or 1": leak_by_slope,
+    },
+    "additive_mask": {
+        "reference": lambda H: np.where(H, -INF, 0.0),
+        "by index": lambda H: (a := np.zeros(H.shape), a.__setitem__(H, -INF))[0],
+        "logarithm": lambda H: np.log(~H),
+        "logarithm of floats": lambda H: np.log(1.0 - H),
+        "choose": lambda H: np.choose(H, [0.0, -INF]),
+        "float16": lambda H: np.where(H, np.float16(-INF), np.float16(0)),
+        "plain list": lambda H: np.array([-INF if h else 0.0 for h in H.ravel()]).reshape(H.shape).tolist(),
+        "minus zero": lambda H: np.where(H, -INF, -0.0),
+        "NaN replaced": lambda H: np.nan_to_num(H * -INF, nan=0.0, neginf=-INF),
+    },
+    "masked_softmax": {
+        "reference": lambda S, M: softmax(np.where(M, S, -INF)),
+        "guard": masked_by_guard,
+        "added": lambda S, M: softmax(S + np.where(M, 0, -INF)),
+        "plain loop, lists": masked_by_loop,
+        "NaN to 0": lambda S, M: np.nan_to_num(scipy.special.softmax(np.where(M, S, -INF), axis=-1)),
+        "fill, then mask": lambda S, M: row_softmax(np.where(M, S, -1e9)) * M,
+        "attention": lambda S, M: scaled_dot_product_attention(
+            S, np.eye(S.shape[-1]), np.eye(S.shape[-1]), mask=np.broadcast_to(M, S.shape), scale=1.0
+        )[0],
+        "float32": lambda S, M: softmax(np.where(M, S, -INF).astype(np.float32)),
+    },
+    "log_softmax": {
+        "reference": lambda S: (z := S - S.max(axis=-1, keepdims=True)) - np.log(np.exp(z).sum(axis=-1, keepdims=True)),
+        "scipy": lambda S: scipy.special.log_softmax(S, axis=-1),
+        "logsumexp": lambda S: S - scipy.special.logsumexp(S, axis=-1, keepdims=True),
+        "logaddexp": lambda S: S - np.logaddexp.reduce(S, axis=-1, keepdims=True),
+        "plain loop, lists": log_by_loop,
+        "float32": lambda S: scipy.special.log_softmax(S.astype(np.float32), axis=-1),
+    },
+    "head_scores": {
+        "reference": lambda X, A, B: (X @ A) @ (X @ B).swapaxes(-1, -2) / np.sqrt(A.shape[-1]),
+        "head by head, list": head_by_head,
+        "heads joined, then split": joined_heads,
+        "one matrix for each head": lambda X, A, B: X @ (A @ B.transpose(0, 2, 1)) @ X.T / len(A[0, 0]) ** 0.5,
+        "both halves scaled": lambda X, A, B: np.einsum(
+            "hic,hjc->hij", X @ A / A.shape[2] ** 0.25, X @ B / A.shape[2] ** 0.25
+        ),
+        "float32": lambda *all_: np.float32(head_by_head(*map(np.float32, all_))),
+    },
+    "merge_blocks": {
+        "reference": merging(lambda a, b, l1, o1, l2, o2: (a * o1 + b * o2) / (a * l1 + b * l2)),
+        "softmax of the log sums": merge_by_log,
+        "sigmoid": merge_by_sigmoid,
+        "running, list": merge_by_update,
+        "logaddexp": lambda m1, l1, o1, m2, l2, o2: (
+            (L := np.logaddexp(m1 + np.log(l1), m2 + np.log(l2))) is not None
+            and np.exp(m1 - L) * o1 + np.exp(m2 - L) * o2
+        ),
+        "float32": lambda *all_: merging(lambda a, b, l1, o1, l2, o2: (a * o1 + b * o2) / (a * l1 + b * l2))(
+            *map(np.float32, all_)
+        ),
+    },
 }
 
 
@@ -446,6 +666,43 @@ ROW_QKV = {
     "K K^T": (lambda Q, K, V: attention(K, K, V), "the keys are compared with themselves"),
     "transposed": (lambda Q, K, V: attention(Q, K, V).swapaxes(-1, -2), "this is transposed: it has a row"),
 }
+
+
+def changing(rows, seen, tolerance=1e-8):
+    """A leak test that changes these rows (None: all) one by one and compares the output rows seen or seen(j)."""
+
+    def answer(layer, X):
+        found = False
+        for j in range(len(X)) if rows is None else rows:
+            other = X.copy()
+            other[j] = other[j] - 0.7
+            part = seen(j) if callable(seen) else seen
+            found |= bool((np.abs(layer(other) - layer(X))[part] > tolerance).any())
+        return found
+
+    return answer
+
+
+def return_at_once(layer, X):  # noqa: RET503
+    for j in range(1, len(X)):
+        other = X.copy()
+        other[j] = 0
+        return not np.allclose(layer(other)[:j], layer(X)[:j])
+
+
+def heads_divided_by(X, A, B, divisor):
+    return np.array([(X @ a) @ (X @ b).T / divisor for a, b in zip(A, B)])
+
+
+def subtracting(reference):
+    """Blocks merged with something else than the larger maximum subtracted."""
+
+    def answer(m1, l1, o1, m2, l2, o2):
+        a, b = np.exp(m1 - reference(m1, m2)), np.exp(m2 - reference(m1, m2))
+        return (a * o1 + b * o2) / (a * l1 + b * l2)
+
+    return answer
+
 
 WRONG = {
     "softmax": {
@@ -738,6 +995,349 @@ WRONG = {
         "five": (lambda *all_: six()(*all_)[:5], "six pairs are expected"),
         "twelve": (lambda *all_: [number for pair in six()(*all_) for number in pair], "six pairs are expected"),
     },
+    "causal_padding_mask": {
+        "hidden": (lambda n, L: np.triu(np.ones((n, n), bool), 1) | ~tokens(n, L), "the polarity is inverted, True"),
+        "upper triangle": (lambda n, L: tril(n).T & tokens(n, L), "the upper triangle is allowed"),
+        "causal inverted": (lambda n, L: tril(n, -1).T & tokens(n, L), "the causal part is inverted"),
+        "padding inverted": (lambda n, L: tril(n) & ~tokens(n, L), "the padding part is inverted"),
+        "both inverted": (lambda n, L: tril(n, -1).T & ~tokens(n, L), "both parts are inverted"),
+        "transposed": (lambda n, L: np.swapaxes(mask_by_loop(n, L), 2, 3), "the last two axes are exchanged"),
+        "no diagonal": (lambda n, L: np.tri(n, k=-1, dtype=bool) & tokens(n, L), "the diagonal is hidden"),
+        "one ahead": (lambda n, L: tril(n, 1) & tokens(n, L), "attend one key ahead"),
+        "padding as queries": (
+            lambda n, L: tril(n) & np.moveaxis(tokens(n, L), -1, -2),
+            "the padding hides queries (rows)",
+        ),
+        "padding as both": (
+            lambda n, L: tril(n) & tokens(n, L) & tokens(n, L).swapaxes(2, 3),
+            "the padding hides queries (rows)",
+        ),
+        "or": (lambda n, L: tril(n) | tokens(n, L), "combined with OR"),
+        "causal only": (lambda n, L: np.stack([tril(n)] * len(L))[:, None], "the padding is not hidden"),
+        "causal only, one for all": (lambda n, L: tril(n)[None, None], "the padding is not hidden"),
+        "causal only, (n, n)": (lambda n, L: tril(n), "the padding is not hidden"),
+        "padding only": (lambda n, L: tokens(n, L) & np.ones((n, 1), bool), "the future is not hidden"),
+        "padding only, (batch, 1, 1, n)": (lambda n, L: tokens(n, L), "the future is not hidden"),
+        "padding only, (batch, n)": (lambda n, L: np.arange(n) < L[:, None], "the future is not hidden"),
+        "no heads": (lambda n, L: tril(n) & (np.arange(n) < L[:, None])[:, None], "the heads axis is missing"),
+        "heads last": (lambda n, L: np.array(mask_by_loop(n, L))[:, 0, :, :, None], "the heads axis stands last"),
+        "heads first": (lambda n, L: np.array(mask_by_loop(n, L))[:, 0][None], "the heads axis stands first"),
+        "<=": (lambda n, L: tril(n) & (np.arange(n) <= L[:, None])[:, None, None], "one position of padding"),
+        "length - 1": (lambda n, L: tril(n) & (np.arange(n) < L[:, None] - 1)[:, None, None], "the last token is"),
+        "padding in front": (lambda n, L: tril(n) & tokens(n, L)[..., ::-1], "hidden in front"),
+        "first length": (lambda n, L: mask_by_loop(n, [L[0]] * len(L)), "all sequences get the first length"),
+        "largest length": (lambda n, L: mask_by_loop(n, [max(L)] * len(L)), "all sequences get the largest length"),
+        "smallest length": (lambda n, L: mask_by_loop(n, [min(L)] * len(L)), "all sequences get the smallest length"),
+        "additive": (lambda n, L: np.where(mask_by_loop(n, L), 0, -INF), "this is an additive mask"),
+        "additive, finite": (lambda n, L: np.where(mask_by_loop(n, L), 0, -1e9), "this is an additive mask"),
+        "integers": (lambda n, L: np.tri(n, dtype=int) * tokens(n, L), "holds integers (int64), which attention ref"),
+        "bytes": (lambda n, L: np.uint8(mask_by_loop(n, L)), "the mask holds integers (uint8)"),
+        "floats": (lambda n, L: np.tri(n) * tokens(n, L), "the mask holds numbers (float64), which attention would"),
+        "window": (
+            lambda n, L: tril(n) & ~tril(n, -2) & tokens(n, L),
+            "sequence 0 has length 5, and there query 2 may not attend to key 0, but should (for n, lengths = 5, [5, 3",
+        ),
+        "first token free": (
+            lambda n, L: (tril(n) & tokens(n, L)) | (np.arange(n) == 1),
+            "there query 0 may attend to key 1, but should not",
+        ),
+    },
+    "finds_leak": {
+        "never": (lambda layer, X: bool(np.size(layer(X)) < 0), "finds no leak at all"),
+        "shapes": (lambda layer, X: layer(X).shape != layer(X[::-1]).shape, "finds no leak at all"),
+        "itself": (lambda layer, X: not np.array_equal(layer(X), layer(X)), "finds no leak at all"),
+        "first row": (changing([0], slice(0, 0)), "finds no leak at all"),
+        "tiny change": (lambda layer, X: not np.allclose(layer(X + 1e-12), layer(X)), "finds no leak at all"),
+        "always": (lambda layer, X: True, "calls every layer leaking"),
+        "inverted": (lambda layer, X: not leak_by_row(layer, X), "the verdict is inverted"),
+        "everything": (lambda layer, X: not np.allclose(layer(X + 1), layer(X)), "compared as well and may change"),
+        "with the changed row": (changing(None, lambda j: slice(j + 1)), "compared as well and may change"),
+        "from the changed row": (changing(None, lambda j: slice(j, None)), "compared as well and may change"),
+        "all rows, last changed": (changing([-1], slice(None)), "compared as well and may change"),
+        "all rows, first changed": (changing([0], slice(None)), "compared as well and may change"),
+        "backwards": (changing(None, lambda j: slice(j + 1, None)), "the rows behind the changed one are compared"),
+        "backwards from the first": (changing([0], slice(1, None)), "the rows behind the changed one are compared"),
+        "last row only": (changing([-1], slice(-1)), "only the last row is changed: a leak"),
+        "last and first only": (
+            lambda layer, X: len(X) > 1 and changing([-1], slice(1))(layer, X),
+            "only the last row is changed and only the first",
+        ),
+        "first output only": (changing(None, lambda j: slice(min(j, 1))), "only the first output row is looked at"),
+        "neighbour only": (changing(None, lambda j: slice(max(j - 1, 0), j)), "just before the changed one"),
+        "row 1 only": (changing([1], slice(1)), "only row 1 is changed"),
+        "row 1 only, if there is one": (
+            lambda layer, X: len(X) > 1 and changing([1], slice(1))(layer, X),
+            "only row 1 is changed",
+        ),
+        "loop returns at once": (return_at_once, "only row 1 is changed"),
+        "middle only": (lambda layer, X: changing([len(X) // 2], slice(len(X) // 2))(layer, X), "row in the middle"),
+        "all": (
+            lambda layer, X: all(changing([j], slice(j))(layer, X) for j in range(1, len(X))),
+            "all later rows must leak",
+        ),
+        "reordered": (
+            lambda layer, X: any(
+                not np.allclose(layer(np.r_[X[:i], X[i:][::-1]])[:i], layer(X)[:i]) for i in range(len(X))
+            ),
+            "the later rows are only reordered",
+        ),
+        "tolerance 0.01": (
+            changing(None, lambda j: slice(j), 1e-2),
+            "finds no leak in attention that leaks a thousandth of its weight: make the change larger",
+        ),
+        "tolerance 0.5": (
+            changing(None, lambda j: slice(j), 0.5),
+            "finds no leak in attention without a mask: change each row in turn, clearly",
+        ),
+        "first column": (
+            lambda layer, X: leak_by_row(lambda X: layer(X)[:, :1], X),
+            "finds no leak in two heads, the second without a mask: compare all columns",
+        ),
+        "more than one row": (
+            lambda layer, X: leak_by_row(layer, X) or len(X) == 1,
+            "finds a leak in a layer with one row: there is no later row",
+        ),
+        "array": (
+            lambda layer, X: layer(X[::-1]) != layer(X),
+            "your test returns an array of shape (5, 4): return one True or False",
+        ),
+        "difference": (
+            lambda layer, X: np.abs(layer(X + 0.5) - layer(X)).max(),
+            "return True or False, such as difference > 1e-8",
+        ),
+    },
+    "additive_mask": {
+        "inverted": (lambda H: np.where(~H, -INF, 0), "the polarity is inverted: hidden is True where -inf must stand"),
+        "logarithm of hidden": (lambda H: np.log(H), "the polarity is inverted: hidden is True where -inf must stand"),
+        "inverted, finite": (lambda H: (1 - H) * -1e9, "the polarity is inverted and the number finite"),
+        "product": (lambda H: H * -INF, "0 * inf is NaN: choose with"),
+        "product of floats": (lambda H: -INF * H.astype(float), "0 * inf is NaN: choose with"),
+        "inverted product": (lambda H: (1 - H) * -INF, "the polarity is inverted, and 0 * inf is NaN"),
+        "+inf": (lambda H: np.where(H, INF, 0), "hidden positions get +inf"),
+        "NaN": (lambda H: np.where(H, NAN, 0), "NaN makes every weight NaN"),
+        "1 and 0": (lambda H: H.astype(float), "these are 1 where hidden and 0 elsewhere"),
+        "0 and 1": (lambda H: 1.0 - H, "these are 1 where allowed and 0 elsewhere"),
+        "1 if allowed": (lambda H: np.where(H, -INF, 1.0), "allowed positions get 1: what is added"),
+        "zeros": (lambda H: np.zeros(H.shape), "nothing is hidden"),
+        "-inf everywhere": (lambda H: np.full(H.shape, -INF), "everything is hidden"),
+        "boolean": (lambda H: ~H, "this is a boolean mask"),
+        "unchanged": (lambda H: H, "this is a boolean mask"),
+        "integers": (lambda H: H * -(10**9), "these are integers"),
+        "-1e9": (lambda H: H * -1e9, "a hidden position gets -1e+09: a score can be so large"),
+        "-1": (lambda H: -H.astype(float), "a hidden position gets -1: a score"),
+        "smallest float32": (lambda H: np.where(H, np.finfo(np.float32).min, 0), "a hidden position gets -3.40282e+38"),
+        "allowed get 0.5": (lambda H: np.where(H, -INF, 0.5), "an allowed position gets 0.5: it must be 0"),
+    },
+    "masked_softmax": {
+        "no mask": (lambda S, M: row_softmax(S), "the mask plays no part"),
+        "after softmax": (lambda S, M: row_softmax(S) * M, "the mask comes after softmax"),
+        "zeros after softmax": (lambda S, M: np.where(M, row_softmax(S), 0), "the mask comes after softmax"),
+        "NaN": (lambda S, M: row_softmax(np.where(M, S, -INF)), "gets 0 / 0 = NaN"),
+        "NaN by adding": (lambda S, M: row_softmax(S + np.log(M)), "gets 0 / 0 = NaN"),
+        "-1e9": (lambda S, M: row_softmax(np.where(M, S, -1e9)), "nothing allowed gets equal weights"),
+        "-1e30": (lambda S, M: row_softmax(np.where(M, S, -1e30)), "nothing allowed gets equal weights"),
+        "-1e4": (lambda S, M: row_softmax(np.where(M, S, -1e4)), "nothing allowed gets equal weights"),
+        "-1e9 added": (lambda S, M: row_softmax(S - 1e9 * ~M), "gets the weights of hidden scores"),
+        "multiplied": (lambda S, M: row_softmax(S * M), "the scores are multiplied by the mask"),
+        "added": (lambda S, M: row_softmax(S + M), "the mask is added as 0 and 1"),
+        "polarity": (lambda S, M: softmax(np.where(M, -INF, S)), "the polarity is inverted"),
+        "polarity, NaN": (lambda S, M: row_softmax(np.where(M, -INF, S)), "the polarity is inverted"),
+        "polarity, -1e9": (lambda S, M: row_softmax(np.where(M, -1e9, S)), "the polarity is inverted"),
+        "over queries": (lambda S, M: softmax(np.where(M, S, -INF), axis=-2), "over the queries (down the columns)"),
+        "over axis 0": (lambda S, M: softmax(np.where(M, S, -INF), axis=0), "softmax ran over axis 0"),
+        "over everything": (lambda S, M: stable(np.where(M, S, -INF)), "softmax ran over the whole array"),
+        "hidden maximum": (
+            lambda S, M: (e := np.exp(S - S.max(axis=-1, keepdims=True)) * M) / e.sum(axis=-1, keepdims=True),
+            "may be a hidden one",
+        ),
+        "hidden maximum, guarded": (
+            lambda S, M: np.nan_to_num((w := row_softmax(S) * M) / w.sum(axis=-1, keepdims=True)),
+            "may be a hidden one",
+        ),
+        "renormalised": (
+            lambda S, M: (w := np.where(M, row_softmax(S), 0)) / w.sum(axis=-1, keepdims=True),
+            "may be a hidden one",
+        ),
+        "overflow": (
+            lambda S, M: (e := np.exp(np.where(M, S, -INF))) / e.sum(axis=-1, keepdims=True),
+            "exp overflows for large scores",
+        ),
+        "overflow, multiplied": (
+            lambda S, M: (e := np.exp(S) * M) / np.where(e.sum(-1, keepdims=True), e.sum(-1, keepdims=True), 1),
+            "exp overflows for large scores",
+        ),
+        "one maximum": (
+            lambda S, M: (
+                (e := np.exp(np.where(M, S, -INF) - S[np.broadcast_to(M, S.shape)].max()))
+                / np.where(e.sum(-1, keepdims=True) > 0, e.sum(-1, keepdims=True), 1)
+            ),
+            "one maximum was subtracted",
+        ),
+        "not divided": (
+            lambda S, M: np.exp((z := np.where(M, S, -1e300)) - z.max(axis=-1, keepdims=True)) * M,
+            "the weights do not sum to 1: divide",
+        ),
+        "masked scores": (lambda S, M: np.where(M, S, -INF), "these are the masked scores"),
+        "sign": (lambda S, M: softmax(np.where(M, -S, -INF)), "the sign is wrong"),
+        "fill 0": (lambda S, M: softmax(np.where(M, S, 0)), "the scores are multiplied by the mask"),
+        "fill -5": (lambda S, M: masked_by_guard(np.where(M, S, -5.0), True), "a hidden key gets the weight 0.00"),
+        "empty rows 1 / n": (
+            lambda S, M: np.where(np.any(M, -1, keepdims=True), masked_by_guard(S, M), 0.125),
+            "nothing allowed gets 0.125: its weights should be zeros",
+        ),
+        "half": (lambda S, M: masked_by_guard(S, M) / 2, "the weights of a query sum to 0.5 (for"),
+        "NaN for 1000": (
+            lambda S, M: masked_by_guard(S, M) * np.where(np.abs(S).max() >= 1000, NAN, 1),
+            "some weights are NaN (for",
+        ),
+    },
+    "log_softmax": {
+        "log of softmax": (lambda S: np.log(row_softmax(S)), "exp(-1000) is 0 and its logarithm -inf"),
+        "overflow": (lambda S: S - np.log(np.exp(S).sum(axis=-1, keepdims=True)), "exp overflows for scores of 1000"),
+        "log of a naive softmax": (
+            lambda S: np.log(np.exp(S) / np.exp(S).sum(axis=-1, keepdims=True)),
+            "exp overflows for scores of 1000",
+        ),
+        "half shifted": (
+            lambda S: S - S.max(-1, keepdims=True) - np.log(np.exp(S).sum(-1, keepdims=True)),
+            "below exp the largest score must be subtracted",
+        ),
+        "shifted inside only": (
+            lambda S: S - np.log(np.exp(S - S.max(-1, keepdims=True)).sum(-1, keepdims=True)),
+            "is subtracted inside exp only",
+        ),
+        "shift added": (
+            lambda S: (t := S.max(-1, keepdims=True)) + S - np.log(np.exp(S - t).sum(-1, keepdims=True)),
+            "the largest score is added in front",
+        ),
+        "1e-9": (lambda S: np.log(row_softmax(S) + 1e-9), "a small number inside the logarithm"),
+        "clip": (lambda S: np.log(np.clip(row_softmax(S), 1e-12, 1)), "a small number inside the logarithm"),
+        "softmax": (row_softmax, "this is softmax: its logarithm"),
+        "base 2": (lambda S: np.array(log_by_loop(S)) / np.log(2), "the logarithm has base 2"),
+        "base 10": (lambda S: np.array(log_by_loop(S)) * np.log10(np.e), "the logarithm has base 10"),
+        "sign": (lambda S: -np.array(log_by_loop(S)), "the sign is wrong: a logarithm"),
+        "sign of the scores": (lambda S: log_by_loop(-S), "the sign of the scores is wrong"),
+        "no normaliser": (lambda S: S - S.max(axis=-1, keepdims=True), "log(sum(exp(scores - max))) is missing"),
+        "sum without log": (
+            lambda S: (z := S - S.max(-1, keepdims=True)) - np.exp(z).sum(-1, keepdims=True),
+            "the sum is subtracted without its logarithm",
+        ),
+        "divided": (
+            lambda S: (z := S - S.max(-1, keepdims=True)) / np.log(np.exp(z).sum(-1, keepdims=True)),
+            "the logarithm of a quotient is a difference",
+        ),
+        "log added": (
+            lambda S: (z := S - S.max(-1, keepdims=True)) + np.log(np.exp(z).sum(-1, keepdims=True)),
+            "log(sum(exp(scores - max))) is added",
+        ),
+        "mean": (
+            lambda S: (z := S - S.max(-1, keepdims=True)) - np.log(np.exp(z).mean(-1, keepdims=True)),
+            "the mean stands where the sum should",
+        ),
+        "whole array": (lambda S: scipy.special.log_softmax(S), "the sum ran over the whole array"),
+        "columns": (
+            lambda S: scipy.special.log_softmax(S, axis=max(S.ndim - 2, 0)),
+            "the sum ran down the columns",
+        ),
+        "axis 0": (lambda S: scipy.special.log_softmax(S, axis=0), "the sum ran over axis 0"),
+        "one maximum": (
+            lambda S: (z := S - S.max()) - np.log(np.exp(z).sum(axis=-1, keepdims=True)),
+            "one maximum was subtracted for all rows",
+        ),
+        "log sum alone": (
+            lambda S: np.broadcast_to(scipy.special.logsumexp(S, axis=-1, keepdims=True), S.shape),
+            "this is log(sum(exp)) alone",
+        ),
+        "unchanged": (lambda S: S, "these are the scores themselves"),
+    },
+    "head_scores": {
+        "unscaled": (lambda X, A, B: (X @ A) @ (X @ B).swapaxes(1, 2), "the scores are not scaled"),
+        **{
+            name: (lambda X, A, B, width=width: heads_divided_by(X, A, B, width(X, A)), phrase)
+            for name, width, phrase in [
+                ("sqrt(d)", lambda X, A: len(X[0]) ** 0.5, "divided by sqrt(d), the width of X"),
+                ("sqrt(h)", lambda X, A: len(A) ** 0.5, "root of the number of heads"),
+                ("sqrt(n)", lambda X, A: len(X) ** 0.5, "root of the number of positions"),
+                ("sqrt(h * d_h)", lambda X, A: (len(A) * A.shape[2]) ** 0.5, "divided by sqrt(h * d_h)"),
+                ("d_h", lambda X, A: A.shape[2], "divided by d_h (or twice"),
+                ("1 / sqrt(d_h)", lambda X, A: A.shape[2] ** -0.5, "multiplied by sqrt(d_h)"),
+            ]
+        },
+        "swapped": (lambda X, A, B: head_by_head(X, B, A), "queries and keys are swapped"),
+        "transposed": (lambda X, A, B: np.transpose(head_by_head(X, A, B), (0, 2, 1)), "queries and keys are swapped"),
+        "Q Q^T": (lambda X, A, B: head_by_head(X, A, A), "both made with W_Q"),
+        "K K^T": (lambda X, A, B: head_by_head(X, B, B), "both made with W_K"),
+        "softmax": (lambda X, A, B: row_softmax(np.array(head_by_head(X, A, B))), "the scores before it are asked for"),
+        "softmax, unscaled": (
+            lambda X, A, B: row_softmax(heads_divided_by(X, A, B, 1)),
+            "the scores before it are asked for, divided by",
+        ),
+        "heads summed": (lambda X, A, B: sum(head_by_head(X, A, B)), "the heads are summed up"),
+        "heads averaged": (lambda X, A, B: np.mean(head_by_head(X, A, B), axis=0), "this is the mean of the heads"),
+        "first head": (lambda X, A, B: head_by_head(X, A, B)[0], "only the first head"),
+        "heads last": (lambda X, A, B: np.dstack(head_by_head(X, A, B)), "the heads stand last"),
+        "heads in the middle": (lambda X, A, B: np.stack(head_by_head(X, A, B), axis=1), "stand in the middle"),
+        "reshape": (
+            lambda X, A, B: (
+                np.einsum(
+                    "nhc,mhc->hnm",
+                    *((X @ W.reshape(len(W[0]), -1)).reshape(len(X), len(W), -1) for W in (A, B)),
+                )
+                / A.shape[2] ** 0.5
+            ),
+            "reshape mixes the heads",
+        ),
+        "queries": (lambda X, A, B: X @ A, "these are the queries"),
+        "keys of all heads": (
+            lambda X, A, B: (X @ A) @ (X @ B).sum(axis=0).T / A.shape[2] ** 0.5,
+            "the keys of all heads are summed up",
+        ),
+    },
+    "merge_blocks": {
+        "no rescaling": (lambda m1, l1, o1, m2, l2, o2: (o1 + o2) / (l1 + l2), "nothing is rescaled"),
+        "weighed by l": (
+            lambda m1, l1, o1, m2, l2, o2: np.average([o1 / l1, o2 / l2], axis=0, weights=[l1, l2]),
+            "nothing is rescaled",
+        ),
+        "mean": (lambda m1, l1, o1, m2, l2, o2: np.mean([o1 / l1, o2 / l2], axis=0), "the mean of the two outputs"),
+        "sum": (lambda m1, l1, o1, m2, l2, o2: o1 / l1 + o2 / l2, "the two outputs are added"),
+        "overflow": (
+            lambda m1, l1, o1, m2, l2, o2: (np.exp(m1) * o1 + np.exp(m2) * o2) / (np.exp(m1) * l1 + np.exp(m2) * l2),
+            "exp(1000) overflows and exp(-1000) is 0",
+        ),
+        "sign": (merging(lambda a, b, l1, o1, l2, o2: (o1 / a + o2 / b) / (l1 / a + l2 / b)), "the sign of the"),
+        "factors swapped": (
+            merging(lambda a, b, l1, o1, l2, o2: (b * o1 + a * o2) / (b * l1 + a * l2)),
+            "the factors of the two blocks are swapped",
+        ),
+        "minimum": (subtracting(min), "above the smaller maximum"),
+        "middle": (subtracting(lambda m1, m2: m1 / 2 + m2 / 2), "above the mean of m1 and m2"),
+        "m1": (subtracting(lambda m1, m2: m1), "m1 is taken for the maximum"),
+        "m2": (subtracting(lambda m1, m2: m2), "m2 is taken for the maximum"),
+        "o only": (merging(lambda a, b, l1, o1, l2, o2: (a * o1 + b * o2) / (l1 + l2)), "o is rescaled, but l is not"),
+        "l only": (merging(lambda a, b, l1, o1, l2, o2: (o1 + o2) / (a * l1 + b * l2)), "l is rescaled, but o is not"),
+        "not divided": (merging(lambda a, b, l1, o1, l2, o2: a * o1 + b * o2), "the division is missing"),
+        "o summed": (lambda m1, l1, o1, m2, l2, o2: o1 + o2, "rescaling and division are missing"),
+        "weighed by m": (
+            merging(lambda a, b, l1, o1, l2, o2: np.average([o1 / l1, o2 / l2], axis=0, weights=[a, b])),
+            "l, how much each block sums up, plays no part",
+        ),
+        "divided twice": (
+            merging(lambda a, b, l1, o1, l2, o2: (a * (o1 / l1) + b * (o2 / l2)) / (a * l1 + b * l2)),
+            "o is divided twice",
+        ),
+        "divided by its own l": (
+            merging(lambda a, b, l1, o1, l2, o2: a * (o1 / l1) + b * (o2 / l2)),
+            "each block is divided by its own l",
+        ),
+        "larger only": (
+            lambda m1, l1, o1, m2, l2, o2: o1 / l1 if m1 > m2 else o2 / l2,
+            "only the block with the larger maximum counts",
+        ),
+        "block 1": (lambda m1, l1, o1, m2, l2, o2: o1 / l1, "the output of block 1 alone"),
+        "block 2": (lambda m1, l1, o1, m2, l2, o2: o2 / l2, "the output of block 2 alone"),
+        "sum of exps": (merging(lambda a, b, l1, o1, l2, o2: a * l1 + b * l2), "this is the sum of exps"),
+    },
 }
 
 ALSO_WRONG = {
@@ -857,6 +1457,85 @@ ALSO_WRONG = {
         lambda *all_: dict(zip("WQKVAY", six()(*all_))),
         lambda *all_: [*six()(*all_), 3],
     ],
+    "causal_padding_mask": [
+        lambda n, L: np.array(mask_by_loop(n, L)) & False,
+        lambda n, L: np.array(mask_by_loop(n, L)) | True,
+        lambda n, L: np.repeat(mask_by_loop(n, L), 2, axis=1),
+        lambda n, L: mask_by_loop(5, [5, 3]),
+        lambda n, L: [np.tri(n, dtype=bool)[:length, :length] for length in L],
+        lambda n, L: tril(n) & (np.arange(n) < L[:, None]),
+        lambda n, L: np.where(mask_by_loop(n, L), True, None),
+        lambda n, L: np.ma.masked_array(mask_by_loop(n, L)).sum(),
+        lambda n, L: tril(n) ^ ~tokens(n, L),
+    ],
+    "finds_leak": [
+        lambda layer, X: leak_by_row(layer, X) and len(X) != 6,
+        lambda layer, X: leak_by_row(layer, X[:3]),
+        lambda layer, X: leak_by_row(layer, X[-3:]),
+        lambda layer, X: changing(None, lambda j: slice(1, j))(layer, X),
+        lambda layer, X: changing([1, -1], slice(1))(layer, X),
+        lambda layer, X: not np.allclose(layer(X[::-1])[::-1], layer(X)),
+        lambda layer, X: not np.isclose(layer(X).sum(), 0),
+        lambda layer, X: [leak_by_row(layer, X)],
+        lambda layer, X: str(leak_by_row(layer, X)),
+        lambda layer, X: leak_by_row(layer, X) or None,
+        lambda layer, X: NAN,
+        lambda layer, X: layer,
+    ],
+    "additive_mask": [
+        lambda H: np.where(H, -INF, 0.0)[None],
+        lambda H: np.where(H, -INF, 0.0).T,
+        lambda H: np.where(H, -1e9, 0.0).astype(np.float16).astype(int),
+        lambda H: np.where(H, 0.0, 1e9),
+        lambda H: np.exp(np.where(H, -INF, 0.0)),
+        lambda H: np.log(np.where(H, 1e-9, 1)),
+        lambda H: np.where(H, "-inf", "zero"),
+        lambda H: [0.0, -INF, 0.0, -INF, -INF],
+        lambda H: H / 0,
+    ],
+    "masked_softmax": [
+        lambda S, M: S,
+        lambda S, M: M,
+        lambda S, M: np.where(M, 1 / S.shape[-1], 0),
+        lambda S, M: softmax(S[np.broadcast_to(M, S.shape)]),
+        lambda S, M: masked_by_guard(S, M) + 1e-4,
+        lambda S, M: masked_by_guard(S, M).swapaxes(-1, -2),
+        lambda S, M: masked_by_guard(2 * S, M),
+        lambda S, M: masked_by_guard(S, M)[..., ::-1],
+        lambda S, M: np.ma.masked_array(S, ~np.broadcast_to(M, S.shape)).mean(axis=-1),
+        lambda S, M: row_softmax(np.where(M, S, np.nan)),
+    ],
+    "log_softmax": [
+        lambda S: np.log(np.abs(S)),
+        lambda S: np.log1p(row_softmax(S)),
+        lambda S: np.round(log_by_loop(S), 2),
+        lambda S: np.array(log_by_loop(S)) + 1e-3,
+        lambda S: np.ravel(log_by_loop(S)),
+        lambda S: np.log(S / S.sum(axis=-1, keepdims=True)),
+        lambda S: scipy.special.logsumexp(S, axis=-1),
+        lambda S: np.maximum(log_by_loop(S), -700),
+    ],
+    "head_scores": [
+        lambda X, A, B: X @ X.T,
+        lambda X, A, B: [X @ X.T] * len(A),
+        lambda X, A, B: heads_divided_by(X, A, B, 2),
+        lambda X, A, B: head_by_head(X, A, B)[::-1],
+        lambda X, A, B: head_by_head(X, A, np.roll(B, 1, axis=0)),
+        lambda X, A, B: (X @ A) @ (X @ B).T,
+        lambda X, A, B: np.concatenate(head_by_head(X, A, B)),
+        lambda X, A, B: np.array(head_by_head(X, A, B)) + 1e-4,
+    ],
+    "merge_blocks": [
+        lambda m1, l1, o1, m2, l2, o2: o1,
+        lambda m1, l1, o1, m2, l2, o2: max(m1, m2),
+        lambda m1, l1, o1, m2, l2, o2: (m1 * o1 + m2 * o2) / (m1 * l1 + m2 * l2),
+        lambda m1, l1, o1, m2, l2, o2: (math.exp(m1) * o1 + math.exp(m2) * o2) / (l1 + l2),
+        lambda *all_: (merge_by_log(*all_), all_[1] + all_[4]),
+        lambda *all_: merge_by_log(*all_)[None],
+        lambda *all_: merge_by_log(*all_) + 1e-4,
+        lambda m1, l1, o1, m2, l2, o2: np.maximum(o1 / l1, o2 / l2),
+        lambda m1, l1, o1, m2, l2, o2: softmax([m1, m2]) @ np.array([o1, o2]),
+    ],
 }
 
 
@@ -939,12 +1618,72 @@ def test_a_failure_on_some_inputs_is_told_unless_the_others_show_why():
         ("column_attention", lambda Q, K, V: Q @ V, "K.T @ Q are (n_kv, n_q)"),
         ("permuted", lambda Y, order: Y[order + 1], "0 to n - 1"),
         ("previous_token", lambda E, P: (np.roll(P, 1, axis=0) @ np.eye(5), P), "take n from len(P)"),
+        ("causal_padding_mask", lambda n, L: tril(n) & (np.arange(n) < L), "must be (batch, 1, 1, n) to meet it"),
+        ("finds_leak", lambda layer, X: layer[0] == X[0], "layer is a function: call it"),
+        ("finds_leak", lambda layer, X: bool((layer(X[1:]) != layer(X)).any()), "has a row for each row of X"),
+        ("additive_mask", lambda H: -INF if H else 0.0, "np.where chooses"),
+        ("masked_softmax", lambda S, M: S / S.sum(axis=-1), "keepdims=True"),
+        ("log_softmax", lambda S: S - S.max(axis=1), "axis=-1, keepdims=True"),
+        ("head_scores", lambda X, A, B: (X @ A) @ (X @ B).T, "K.T reverses all axes"),
+        ("merge_blocks", lambda m1, l1, o1, m2, l2, o2: math.exp(m1) * o1, "only differences such as m1 - max"),
     ],
 )
 def test_a_failure_comes_with_a_hint(exercise, answer, hint):
     message = judge(exercise, answer).message
     assert hint in message
     assert message.startswith("your function raised") or "keepdims=True is missing" in message
+
+
+@pytest.mark.parametrize("case", leaks._CASES, ids=lambda case: case.name)
+def test_one_wrong_verdict_on_a_layer_is_named(case):
+    def answer(layer, X):
+        return leak_by_row(layer, X) != (layer is case.layer)
+
+    verb = "finds no leak in" if case.leaks else "finds a leak in"
+    assert judge("finds_leak", answer).message == f"your test {verb} {case.name}: {case.cure}."
+
+
+def test_a_leak_test_is_tried_on_layers_of_several_lengths_with_both_verdicts():
+    seen = []
+    feedback = judge("finds_leak", lambda layer, X: seen.append(X.shape) or leak_by_row(layer, X))
+    assert {n for n, _ in seen} == {1, 4, 5, 6}
+    assert feedback.message == f"your test is right about {len(seen)} layers, 15 of them leaking."
+
+
+@pytest.mark.parametrize("same", [np.bool_, int, float, np.array, lambda leak: np.float32(leak)])
+def test_a_verdict_may_be_any_true_or_false(same):
+    assert judge("finds_leak", lambda layer, X: same(leak_by_row(layer, X))).correct is True
+
+
+def test_a_missing_return_at_the_end_does_not_hide_a_named_mistake():
+    assert "only row 1 is changed" in judge("finds_leak", return_at_once).message
+    assert "is a return missing" in judge("finds_leak", lambda layer, X: leak_by_row(layer, X) or None).message
+
+
+def test_a_lone_true_names_no_mistake_that_other_layers_contradict():
+    # wrong first at the layer with one row, where many mistakes say True as well
+    answer = WRONG["finds_leak"]["more than one row"][0]
+    assert "a layer with one row" in judge("finds_leak", answer).message
+
+
+@pytest.mark.parametrize("dtype", [int, np.int8, np.uint8, np.float32, float, object])
+def test_a_mask_of_another_dtype_is_refused_with_its_name(dtype):
+    message = judge("causal_padding_mask", lambda n, L: np.array(mask_by_loop(n, L)).astype(dtype)).message
+    assert f"({np.dtype(dtype)})" in message
+    assert "make it boolean" in message
+
+
+def test_one_visible_key_among_hidden_ones_is_found():
+    def answer(S, M):
+        weights = masked_by_guard(S, M)
+        hidden = ~np.broadcast_to(M, S.shape)
+        return np.where(hidden & (np.cumsum(hidden).reshape(S.shape) == 1), 0.25, weights)
+
+    assert "a hidden key gets the weight 0.25" in judge("masked_softmax", answer).message
+
+
+def test_a_layer_is_shown_as_a_function():
+    assert "(for a function, an array of shape (5, 3))" in judge("finds_leak", fail).message
 
 
 # heads built by hand
@@ -1165,7 +1904,7 @@ def recurse(*args):
         (recurse, "raised RecursionError"),
         (lambda *args: missing, "raised NameError"),  # noqa: F821
         (lambda: 1, "raised TypeError"),
-        (lambda a, b, c, d, e, f: 1, "raised TypeError"),
+        (lambda a, b, c, d, e, f, g: 1, "raised TypeError"),
         (lambda *args: "abc", "returns str"),
         (lambda *args: {}, "returns dict"),
         (lambda *args: ..., "returns ellipsis"),
@@ -1207,7 +1946,8 @@ def test_complex_numbers_are_not_right_because_their_real_part_is():
 def test_an_answer_that_changes_its_input_is_told_so(exercise):
     def answer(*args):
         result = RIGHT[exercise]["reference"](*args)
-        args[0][0] += 1
+        array = next(arg for arg in args if isinstance(arg, np.ndarray))
+        array.flat[0] = not array.flat[0]
         return result
 
     feedback = judge(exercise, answer)
