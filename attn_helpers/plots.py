@@ -263,7 +263,7 @@ def _scale_axes(ax, log):
 def _read_curves(title, x, lines, xlabel):
     """The curves at some twelve places as text; several curves of one name by their mean."""
     some = np.unique(np.linspace(0, len(x) - 1, min(len(x), 12)).round().astype(int))
-    columns = {xlabel: [f"{x[i]:,g}" for i in some]}
+    columns = {xlabel: [f"{x[i]:,.4g}" for i in some]}
     for name, rows in lines.items():
         columns[name if len(rows) == 1 else f"{name} (mean of {len(rows)})"] = [f"{v:.3g}" for v in rows.mean(0)[some]]
     return f"{title}\n{table(columns)}".strip("\n")

@@ -686,6 +686,40 @@ def test_an_infinite_score_is_an_error_unless_it_is_masked():
     assert attend(query, key, value, mask=[[False, True]])[0].tolist() == [[4.0]]
 
 
+def test_an_infinite_score_is_an_error_also_beside_nan():
+    for s in ([[NAN, INF]], [[INF, 1.0, NAN]], [[0.0, 1.0], [NAN, 0.0], [INF, 0.0]]):
+        with pytest.raises(ValueError, match=r"\+inf"):
+            softmax(s)
+
+
+def test_scores_below_what_the_dtype_holds_are_refused_also_beside_nan():
+    query, key = np.array([[NAN, 0], [3e38, 3e38]], np.float32), np.array([[-3e38, -3e38]], np.float32)
+    with pytest.raises(ValueError, match="below what float32 can hold"):
+        scores(query, key)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f8"])
+def test_plus_infinity_in_a_mask_is_refused_also_beside_nan(dtype):
+    with pytest.raises(ValueError, match="mask"):
+        attend(*qkv(n_q=1, n_kv=2), mask=np.array([[NAN, INF]], dtype))
+
+
+def test_a_mask_of_nan_gives_nan_where_it_stands():
+    output, weights = attend(*qkv(n_q=2, n_kv=2), mask=np.array([[NAN, 0], [0, 0]]))
+    assert np.isnan(output[0]).all() and np.isnan(weights[0]).all()
+    assert np.isfinite(output[1]).all() and np.isfinite(weights[1]).all()
+
+
+def test_without_a_mask_no_matrix_but_the_weights_is_made():
+    arrays = qkv(n_q=700, n_kv=900, dtype=np.float32)
+    tracemalloc.start()
+    try:
+        _, weights = attend(*arrays)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * weights.nbytes
+    finally:
+        tracemalloc.stop()
+
+
 def test_plus_infinity_in_a_mask_is_refused_by_name():
     with pytest.raises(ValueError, match="mask"):
         attend(*qkv(n_q=1, n_kv=2), mask=np.array([[0.0, INF]]))

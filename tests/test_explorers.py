@@ -13,7 +13,16 @@ import pytest
 import scipy.spatial
 import scipy.special
 
-from attn_helpers import MINILM_HEADS, SENTENCES, bank_senses, explorers, minilm_head, moving, smollm2_head, word_vectors
+from attn_helpers import (
+    MINILM_HEADS,
+    SENTENCES,
+    bank_senses,
+    explorers,
+    minilm_head,
+    moving,
+    smollm2_head,
+    word_vectors,
+)
 from attn_helpers.live import RED, Live
 from attn_helpers.picture import encode
 
@@ -27,6 +36,8 @@ EXPLORERS = {
     "head": explorers.head_explorer,
     "rope": explorers.rope_explorer,
     "sense": explorers.sense_explorer,
+    "mask": explorers.mask_explorer,
+    "scaling": explorers.scaling_explorer,
     "pipeline": lambda: explorers.pipeline_explorer(["a", "b", "a", "$$"], *QKV),
 }
 
@@ -90,6 +101,65 @@ def test_temperature_bars_are_the_softmax_of_the_dot_products(temperature):
     bits = -np.sum(scipy.special.xlogy(expected, expected)) / np.log(2)
     assert f"entropy {bits:.3f} bits, {2**bits:.2f} effective positions" in live.picture.summary
     assert [label.get_text() for label in live.picture.axes[0].get_yticklabels()] == words
+
+
+def bars(ax):
+    return np.array([patch.get_height() for patch in ax.patches])
+
+
+@pytest.mark.parametrize(
+    ("d_k", "temperature"),
+    [(1, 1), (2, 0.125), (3, 32), (16, 1), (24, 2), (64, 8), (256, 16), (384, 0.5), (1024, 1), (1024, 32)],
+)
+def test_the_scaling_bars_are_the_softmax_of_the_same_draw(d_k, temperature):
+    live = explorers.scaling_explorer(seed=3)
+    live.controls["d_k"].value, live.controls["temperature"].value = d_k, temperature
+    assert live.error is None
+    rng = np.random.default_rng(3)
+    query, key = rng.normal(size=(200, 1, 1024)), rng.normal(size=(200, 16, 1024))
+    for column, divisor in enumerate((1, np.sqrt(d_k))):
+        scores = (query[..., :d_k] * key[..., :d_k]).sum(-1) / divisor  # the first d_k components: nested draws
+        weights = scipy.special.softmax(scores / temperature, axis=-1)
+        assert np.allclose(bars(live.picture.axes[column]), scores[0])
+        assert np.allclose(bars(live.picture.axes[3 + column]), weights[0])
+        bits = -scipy.special.xlogy(weights, weights).sum(-1) / np.log(2)
+        at = explorers.WIDTHS.index(d_k)
+        for row, (one, mean) in enumerate([(bits[0], bits.mean()), (weights[0].max(), weights.max(-1).mean())]):
+            lines = live.picture.axes[2 + 3 * row].lines  # line and dot, unscaled and scaled in turn
+            assert lines[2 * column].get_ydata()[at] == pytest.approx(mean)
+            assert lines[2 * column + 1].get_data() == ([d_k], [pytest.approx(one)])
+        line = live.picture.summary.splitlines()[1 + column]
+        assert f"entropy {bits[0]:.3f} bits" in line and f"largest weight {weights[0].max():.3f}" in line
+
+
+def test_both_score_panels_of_scaling_have_one_axis_that_holds_every_bar():
+    live = explorers.scaling_explorer()
+    for d_k in explorers.WIDTHS:
+        live.controls["d_k"].value = d_k
+        left, right = live.picture.axes[:2]
+        assert left.get_ylim() == right.get_ylim()
+        assert np.abs([*bars(left), *bars(right)]).max() <= left.get_ylim()[1]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 13])
+def test_the_masks_of_the_explorer_are_those_they_are_called(size):
+    live, t = explorers.mask_explorer(), np.arange(13)
+    real, past, near = t[None] < size, t[None] <= t[:, None], np.abs(t[None] - t[:, None]) <= size
+    everything = np.ones((13, 13), bool)
+    for kind, expected in dict(
+        none=everything, causal=past, padding=real & everything, both=real & past, window=near
+    ).items():
+        live.controls["kind"].value, live.controls["size"].value = kind, size
+        cells, image = (ax.images[0].get_array() for ax in live.picture.axes[:2])
+        assert np.array_equal(cells, expected)
+        assert np.array_equal(np.ma.getmaskarray(image), ~expected)
+        found = minilm_head("0.8", "money")
+        scores = (found.X @ found.W_Q + found.b_Q) @ (found.X @ found.W_K + found.b_K).T / np.sqrt(32)
+        powers = np.where(expected, np.exp(scores), 0)
+        total = powers.sum(1, keepdims=True)
+        assert np.allclose(image.filled(0), powers / np.where(total == 0, 1, total))
+        sums = [text.get_text() for text in live.picture.axes[1].texts]
+        assert sums == ["1.00" if row.any() else "0.00" for row in expected]
 
 
 def test_hull_output_is_inside_at_every_position():

@@ -252,3 +252,55 @@ def test_every_label_of_a_moving_map_stays_inside_whichever_came_first(longest):
         for text in (*ax.get_xticklabels(), *ax.get_yticklabels(), ax.xaxis.label, ax.yaxis.label):
             box = text.get_window_extent()
             assert box.x0 >= 0 and box.y0 >= 0, text.get_text()
+
+
+def test_a_map_may_have_labels_of_its_own_for_each_panel():
+    panels = {"one": np.eye(2), "two": np.eye(3)}
+    picture = plots.attention_map({"one": ["a", "b"], "two": ["c", "d", "e"]}, panels)
+    texts = [[text.get_text() for text in ax.get_yticklabels()] for ax in picture.axes[:2]]
+    assert texts == [["a", "b"], ["c", "d", "e"]]
+    assert "1 d" in picture.summary
+    with pytest.raises(ValueError, match="labels by panel need one list for 'two'"):
+        plots.attention_map({"one": ["a", "b"]}, panels)
+
+
+def test_what_is_exactly_zero_can_be_grey():
+    values = np.array([[1, 0], [1e-30, 1]])
+    for zeros, hidden in ((True, [[False, True], [False, False]]), (False, np.zeros((2, 2)))):
+        image = plots.attention_map(["a", "b"], {"map": values}, zeros=zeros).axes[0].images[0]
+        assert np.array_equal(np.ma.getmaskarray(image.get_array()), hidden)
+    assert image.cmap(np.ma.masked)[:3] == pytest.approx([0xD9 / 255] * 3, abs=1e-3)
+
+
+def test_curves_of_one_name_share_a_colour_and_panels_a_y_axis():
+    x = {"left": [1, 2], "right": [1, 10, 100]}
+    panels = {"left": {"a": [1.0, 2.0]}, "right": {"a": [[1.0, 2, 3], [3, 4, 5]], "b": [0.0, 0, 9]}}
+    picture = plots.curves(x, panels, "step", "loss", log="x", marks={"here": 2})
+    left, right = picture.axes
+    assert left.get_ylim() == right.get_ylim()
+    assert [line.get_color() for line in right.lines[:3]] == [plots.BLUE, plots.BLUE, plots.ORANGE]
+    assert [list(line.get_ydata()) for line in right.lines[:2]] == [[1, 2, 3], [3, 4, 5]]
+    assert left.lines[-1].get_xdata() == [2, 2] and left.texts[0].get_text() == "here"
+    assert right.get_xscale() == "log" and right.get_yscale() == "linear"
+    assert "a (mean of 2)" in picture.summary and "100   4" in picture.summary
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ({"a": [1.0, 2.0, 3.0]}, r"the curve 'a' has shape \(3,\), but x has 2 places"),
+        ({name: [1.0, 2.0] for name in "abcd"}, "there are 4 curves"),
+        ({"a": ["x", "y"]}, "the curve 'a' has dtype"),
+    ],
+)
+def test_curves_that_cannot_be_drawn_are_refused(lines, reason):
+    with pytest.raises((ValueError, TypeError), match=reason):
+        plots.curves([1, 2], {"": lines}, "x", "y")
+
+
+def test_a_mask_that_allows_nothing_is_drawn_and_said():
+    picture = moving.masked(["a", "b"])
+    text = picture.show("nothing", np.zeros((2, 2), bool), np.zeros((2, 2)))
+    assert text == "nothing: 0 of 4 cells allowed\n2 of 2 rows have nothing allowed: zeros"
+    assert picture.axes[1].images[0].get_array().mask.all()

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from onnx.backend.test.case import node as onnx_cases
 from onnx.reference import ReferenceEvaluator
 
-from attn_helpers import attention
+from attn_helpers import attention, blockwise
 
 importlib.import_module("onnx.backend.test.case.node.attention")  # adds its cases to the list in onnx_cases
 
@@ -97,6 +97,21 @@ def test_attention_agrees_with_the_onnx_operator(name, is_causal, scale, dtype):
         assert one.shape == other.shape
         assert one.dtype == other.dtype == dtype
         np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE[np.dtype(dtype)])
+
+
+@options(MASKS)
+def test_blockwise_attention_agrees_with_the_onnx_operator(name, is_causal, scale, dtype):
+    arrays, mask = qkv(dtype), MASKS[name]
+    inputs = arrays
+    if mask is not None:
+        full = np.broadcast_to(mask, (*mask.shape[:-2], N_Q, N_KV))
+        inputs = [*arrays, full if mask.dtype == bool else full.astype(dtype)]
+    [expected] = run(
+        "Attention", inputs, ["y"], is_causal=int(is_causal), **({} if scale is None else {"scale": scale})
+    )
+    ours = blockwise.blockwise_attention(*arrays, mask, is_causal, scale, block_size=3)
+    assert ours.shape == expected.shape
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=TOLERANCE[np.dtype(dtype)])
 
 
 @options([name for name in MASKS if name != "a row of nothing"])  # there SciPy's softmax is NaN
