@@ -19,7 +19,6 @@ from attn_helpers.attention import (
     _split_mask,
     _top,
     _weighted_sum,
-    _wide,
 )
 
 
@@ -39,8 +38,8 @@ def blockwise_attention(query, key, value, mask=None, is_causal=False, scale=Non
     The output is that of scaled_dot_product_attention up to rounding, with its rules for what is
     hidden, NaN, empty or float16, and its errors; only scores have no limit on their size. Memory
     beyond input and output: a few tiles, whatever the leading axes and the number of tokens.
-    Keys in the future of a whole block of queries are skipped, and so are their errors. A value
-    above the largest float / n_kv may overflow to infinity, for o is divided only at the end.
+    Tiles in the future of all their queries are skipped, so a score that overflows there is no
+    error. A value above the largest float / n_kv may overflow, for o is divided only at the end.
     Raises TypeError and ValueError as scaled_dot_product_attention, and for a block_size that is
     not a whole number above 0.
     Source: Milakov, Gimelshein (2018), https://arxiv.org/abs/1805.02867, algorithm 3; Rabe, Staats
@@ -98,8 +97,10 @@ def _attend(rows, q, k, v, mask, is_causal, scale, block_size):
 
 def _tile(rows, columns, q, k, v, mask, is_causal, scale):
     """(s, v, allowed) of some queries and some keys, as online_softmax_step takes them."""
-    part, v = None if mask is None else mask[rows, columns], _wide(v[columns])
-    allowed, bias = _split_mask(part, _causal(rows, columns, is_causal))
+    part, v = None if mask is None else mask[rows, columns], v[columns]
+    diagonal = is_causal and rows.start == columns.start  # other tiles lie in the past of all their queries
+    causal = np.tri(rows.stop - rows.start, columns.stop - columns.start, dtype=bool) if diagonal else None
+    allowed, bias = _split_mask(part, causal)
     s = _scores(q[rows], k[columns], scale)  # (rows, columns)
     s = s.astype(np.result_type(s, v), copy=False)
     if bias is not None:
@@ -107,13 +108,6 @@ def _tile(rows, columns, q, k, v, mask, is_causal, scale):
     if allowed is not None:
         np.copyto(s, -np.inf, where=~allowed)
     return s, v, allowed
-
-
-def _causal(rows, columns, is_causal):
-    """Which keys of a tile are not in the future, None where that is all of them."""
-    if not is_causal or columns.stop <= rows.start + 1:
-        return None
-    return np.tri(rows.stop - rows.start, columns.stop - columns.start, rows.start - columns.start, dtype=bool)
 
 
 def _blocks(n, block_size):

@@ -187,6 +187,19 @@ def test_the_dtype_is_the_widest_of_the_arguments(dtypes):
     assert_same(attend(*arrays, block_size=3), full(*arrays), atol)
 
 
+def test_values_of_float64_are_weighed_in_float64():
+    query, key, value = (a.round() for a in qkv())  # scores are exact in float32
+    arrays = query.astype(np.float32), key.astype(np.float32), value
+    assert_same(attend(*arrays, block_size=3), full(query, key, value))
+
+
+def test_a_score_that_overflows_in_the_future_of_a_whole_block_is_no_error():
+    query, key, value = np.full((2, 1), 3e38, np.float32), np.array([[0], [-3e38]], np.float32), np.ones((2, 1))
+    with pytest.raises(ValueError, match="below what float32 can hold"):
+        attend(query, key, value, is_causal=True, block_size=2)
+    assert attend(query[:1], key, value, is_causal=True, block_size=1).tolist() == [[1]]
+
+
 @pytest.mark.parametrize("filler", [-INF, -65504.0, float(np.finfo(np.float32).min), float(np.finfo(np.float64).min)])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 def test_a_float64_mask_means_the_same_to_any_scores(filler, dtype):

@@ -1132,8 +1132,8 @@ WRONG = {
         "no mask": (lambda S, M: row_softmax(S), "the mask plays no part"),
         "after softmax": (lambda S, M: row_softmax(S) * M, "the mask comes after softmax"),
         "zeros after softmax": (lambda S, M: np.where(M, row_softmax(S), 0), "the mask comes after softmax"),
-        "NaN": (lambda S, M: row_softmax(np.where(M, S, -INF)), "gets 0 / 0 = NaN"),
-        "NaN by adding": (lambda S, M: row_softmax(S + np.log(M)), "gets 0 / 0 = NaN"),
+        "NaN": (lambda S, M: row_softmax(np.where(M, S, -INF)), "gets -inf - (-inf) = NaN"),
+        "NaN by adding": (lambda S, M: row_softmax(S + np.log(M)), "gets -inf - (-inf) = NaN"),
         "-1e9": (lambda S, M: row_softmax(np.where(M, S, -1e9)), "nothing allowed gets equal weights"),
         "-1e30": (lambda S, M: row_softmax(np.where(M, S, -1e30)), "nothing allowed gets equal weights"),
         "-1e4": (lambda S, M: row_softmax(np.where(M, S, -1e4)), "nothing allowed gets equal weights"),
@@ -1200,7 +1200,7 @@ WRONG = {
         ),
         "half shifted": (
             lambda S: S - S.max(-1, keepdims=True) - np.log(np.exp(S).sum(-1, keepdims=True)),
-            "below exp the largest score must be subtracted",
+            "the largest score must be subtracted in front and inside exp",
         ),
         "shifted inside only": (
             lambda S: S - np.log(np.exp(S - S.max(-1, keepdims=True)).sum(-1, keepdims=True)),

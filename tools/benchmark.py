@@ -37,7 +37,7 @@ from IPython.core.pylabtools import print_figure
 from IPython.display import Image, display
 from jupyter_client.manager import start_new_kernel
 
-from attn_helpers import SENTENCES, plots, scaled_dot_product_attention, temperature_explorer
+from attn_helpers import SENTENCES, moving, scaled_dot_product_attention, temperature_explorer
 from attn_helpers.blockwise import blockwise_attention
 
 TOOLS = Path(__file__).resolve().parent
@@ -268,7 +268,7 @@ def interact_explorer(layout="constrained"):
     words, grid = SENTENCES["money"].split(), np.logspace(-2, 2, 81)
 
     def redraw(query, temperature):
-        picture = plots.temperature(words, grid)
+        picture = moving.temperature(words, grid)
         picture.set_layout_engine(layout)
         picture.show(**live.compute(query=query, temperature=temperature))
         display(Image(print_figure(picture)))

@@ -135,9 +135,12 @@ class _Case(NamedTuple):
     cure: str
 
 
-_EACH = "change each row in turn, clearly, and compare all rows before it with a small tolerance"
-_SMALL = "make the change larger or the tolerance smaller (that of np.allclose will do)"
-_OWN = "the changed row and those behind it may change, so compare only the rows before it"
+_EACH = "change each row in turn, clearly, and compare all rows before it exactly (np.array_equal)"
+_SMALL = "make the change larger, or the tolerance smaller, or compare exactly (np.array_equal)"
+_OWN = (
+    "the changed row and those behind it may change, so compare only the rows before it; a shorter "
+    "input rounds differently, so compare prefixes with np.allclose"
+)
 
 _CASES = [
     _Case(_layer(causal_mask), 5, False, "causal attention", _OWN),

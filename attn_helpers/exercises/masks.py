@@ -236,7 +236,7 @@ _MASKED_SOFTMAX = [
         lambda S, allowed: softmax(S) * allowed,
         "the mask comes after softmax, so the weights do not sum to 1: put -inf into the scores, before softmax",
     ),
-    (lambda S, allowed: _divided(_below(_fill(S, allowed), _row_max)), _NOTHING.format("0 / 0 = NaN")),
+    (lambda S, allowed: _divided(_below(_fill(S, allowed), _row_max)), _NOTHING.format("-inf - (-inf) = NaN")),
     *(
         (
             lambda S, allowed, fill=fill: softmax(_fill(S, allowed, fill)),

@@ -28,7 +28,10 @@ _LOG_SOFTMAX = [
     (lambda S: np.log(softmax(S)), _LOG_OF_ZERO),
     (lambda S: np.log(np.exp(S) / _total(np.exp(S))), _LOG_OVERFLOW),
     (lambda S: S - np.log(_total(np.exp(S))), _LOG_OVERFLOW),
-    (lambda S: S - _top(S) - np.log(_total(np.exp(S))), "below exp the largest score must be subtracted, too"),
+    (
+        lambda S: S - _top(S) - np.log(_total(np.exp(S))),
+        "the largest score must be subtracted in front and inside exp, and then not added to the logarithm as well",
+    ),
     (
         lambda S: S - np.log(_total(np.exp(S - _top(S)))),
         "the largest score is subtracted inside exp only: subtract it from the score in front as well",
@@ -116,6 +119,14 @@ def _reshaped(X, W):
 _D_H = "it is sqrt(d_h), the width of one head, W_Q.shape[-1]"
 
 _HEAD_SCORES = [
+    (
+        lambda X, W_Q, W_K: _head_scores(X, W_Q, W_K, np.sqrt(X.shape[1] // len(W_Q))),
+        f"the width of one head is taken for d // h, but here it need not be: {_D_H}",
+    ),
+    (
+        lambda X, W_Q, W_K: _head_scores(X, W_Q, W_K, np.sqrt(X.shape[1] / len(W_Q))),
+        f"the width of one head is taken for d / h, but here it need not be: {_D_H}",
+    ),
     (lambda X, W_Q, W_K: _head_scores(X, W_Q, W_K, 1), "the scores are not scaled: divide them by sqrt(d_h)"),
     (
         lambda X, W_Q, W_K: _head_scores(X, W_Q, W_K, np.sqrt(X.shape[1])),
