@@ -159,6 +159,15 @@ def test_a_stale_notebook_is_found_and_its_cell_named(spoil):
     assert any(f"cell {cell.id}: " in line for line in found)
 
 
+def test_what_a_slow_cell_prints_in_pieces_is_saved_as_one():
+    new = nbformat.v4
+    pieces = [new.new_output("stream", name="stdout", text=text) for text in ("a\n", "b\n")]
+    picture = new.new_output("display_data", data={"text/plain": "p"})
+    cell = new.new_code_cell("x", outputs=[*pieces, picture, new.new_output("stream", name="stdout", text="c\n")])
+    (saved,) = tool.code_cells(tool.canonical(new.new_notebook(cells=[cell])))
+    assert [output.get("text") for output in saved.outputs] == ["a\nb\n", None, "c\n"]
+
+
 def test_a_changed_picture_is_found_and_its_cell_named():
     fresh, saved = tool.read(PATHS[0]), tool.read(PATHS[0])
     first, second = (cell for cell in tool.code_cells(saved) if cell.id in ("temperature-panels", "relevance-code"))

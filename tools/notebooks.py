@@ -84,6 +84,7 @@ def canonical(notebook):
     for cell in notebook.cells:
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in ("tags",) if key in cell.metadata})
     for cell in code_cells(notebook):
+        cell.outputs = _joined(cell.outputs)
         for output in cell.outputs:
             output.pop("transient", None)
             output.get("data", {}).pop(VIEW, None)
@@ -122,6 +123,17 @@ def pixel_change(before, after):
 def code_cells(notebook):
     """The code cells, in order."""
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def _joined(outputs):
+    """The outputs with pieces of one stream put together: a slow cell prints in as many pieces as time decides."""
+    joined = []
+    for output in outputs:
+        if joined and output.output_type == "stream" and output.name == joined[-1].get("name"):
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _frame(notebook):
