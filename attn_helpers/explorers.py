@@ -6,7 +6,9 @@ import numpy as np
 from attn_helpers import moving
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
-from attn_helpers.masks import causal_mask, padding_mask, window_mask
+from attn_helpers.masks import _size, causal_mask, padding_mask, window_mask
+from attn_helpers.masks import _whole as _whole_number
+from attn_helpers.picture import MOST
 from attn_helpers.rope import apply_rope
 from attn_helpers.samples import (
     MINILM_HEADS,
@@ -221,28 +223,28 @@ def mask_explorer(head="0.8", sentence="money"):
         "causal": lambda size: ("causal", causal),
         "padding": lambda size: (f"first {size} keys are real", padding_mask([size], n)[0, 0] & np.ones((n, 1), bool)),
         "both": lambda size: (f"causal, first {size} real", padding_mask([size], n)[0, 0] & causal),
-        "window": lambda size: (f"at most {size} positions away", window_mask(n, window=size)),
+        "window": lambda size: (f"at most {size} position{'s' * (size != 1)} away", window_mask(n, window=size)),
     }
 
     def compute(kind, size):
         name, allowed = masks[kind](size)
         return dict(name=name, allowed=allowed, weights=scaled_dot_product_attention(*projected, mask=allowed)[1])
 
-    return Live(
-        moving.masked(found.tokens),
-        compute,
-        kind=_choice("kind of mask", ["both", *(name for name in masks if name != "both")]),
-        size=_whole("size", n - 3, 0, n),
-    )
+    kinds = _choice("kind of mask", ["both", *(name for name in masks if name != "both")])
+    sizes = _whole("size", n - 3, 0, n)
+    kinds.observe(lambda change: sizes.set_trait("disabled", change.new in ("none", "causal")), "value")
+    return Live(moving.masked(found.tokens), compute, kind=kinds, size=sizes)
 
 
 def scaling_explorer(positions=16, queries=200, seed=0):
     """Widen queries and keys, and watch softmax sharpen: scaled and unscaled on the same random draw.
 
-    positions  the number of keys; queries: how many the mean curves are taken over
-    seed       of the draw: standard normal components, independent
+    positions  the number of keys, 2 to 80; queries: how many the mean curves are taken over, 1 to 1000
+    seed       of the draw, 0 or more: standard normal components, independent
     At d_k the first d_k columns of one draw are used, so that a wider query keeps what it had.
     """
+    positions, queries = _within("positions", positions, 2, MOST), _within("queries", queries, 1, 1000)
+    seed = _size("seed", seed)
     rng = np.random.default_rng(seed)
     query, key = rng.normal(size=(queries, 1, WIDTHS[-1])), rng.normal(size=(queries, positions, WIDTHS[-1]))
     products = np.cumsum(query * key, axis=-1)[..., np.array(WIDTHS) - 1]  # (queries, positions, m)
@@ -310,6 +312,10 @@ def _names(name, chosen, known):
     """A list of different names, each one of those known."""
     if isinstance(chosen, (str, bytes, set, dict)) or not np.iterable(chosen):
         raise TypeError(f"{name} is {chosen!r}, but must be a list of names such as {[known[0]]}")
+    chosen = list(chosen)
+    for one in chosen:
+        if not isinstance(one, str):
+            raise TypeError(f"{name} has {one!r} where a name is expected, a string such as {known[0]!r}")
     chosen = list(dict.fromkeys(chosen))
     if not chosen or any(one not in known for one in chosen):
         raise ValueError(f"{name} is {chosen!r}, but must hold names out of {', '.join(map(repr, known))}")
@@ -319,11 +325,17 @@ def _names(name, chosen, known):
 def _position(position, default, n):
     if position is None:
         return default
-    if isinstance(position, (bool, np.bool_)) or not isinstance(position, (int, np.integer)):
-        raise TypeError(f"query is {position!r}, but must be a position, a whole number")
+    position = _whole_number("query", position)
     if not 0 <= position < n:
         raise ValueError(f"query is {position}, but the text has positions 0 to {n - 1}")
-    return int(position)
+    return position
+
+
+def _within(name, value, low, high):
+    number = _whole_number(name, value)
+    if not low <= number <= high:
+        raise ValueError(f"{name} is {number}, but must be from {low} to {high}")
+    return number
 
 
 def _choice(name, options):

@@ -7,6 +7,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 from matplotlib.tri import Triangulation
 
+from attn_helpers.attention import _array
+from attn_helpers.masks import _boolean
 from attn_helpers.picture import (
     AXES,
     BLUE,
@@ -327,7 +329,7 @@ def masked(labels):
     """Which keys a query may attend to, beside the weights that are left; what is hidden is grey.
 
     labels  n strings
-    show(name, allowed (n, n) of booleans, weights (n, n))
+    show(name, allowed (n, n) of booleans, weights (n, n), 0 where nothing is allowed)
     """
     labels = _texts("labels", labels)
     n, side = len(labels), 0.27 * len(labels)
@@ -346,7 +348,10 @@ def masked(labels):
     picture.colorbar(image, ax=[left, right], label="weight (grey: hidden)", shrink=0.8, pad=0.06)
 
     def show(name, allowed, weights):
-        weights = _check_map(name, weights, labels, labels, (0, 1))
+        allowed, weights = _boolean("allowed", allowed), _check_map(name, weights, labels, labels, (0, 1))
+        _check_shape("allowed", allowed, (n, n))
+        if weights[~allowed].any():
+            raise ValueError(f"the map {name!r} has up to {weights[~allowed].max():.3g} where allowed is False, not 0")
         cells.set_data(allowed)
         image.set_data(np.ma.masked_where(~allowed, weights))
         title.set_text(name)
@@ -399,7 +404,12 @@ def scaling(widths, positions):
     grid[0, 2].set_title("mean of many queries; dots: this one", loc="left", fontsize=9)
     grid[1, 2].legend(loc="upper left", bbox_to_anchor=(0, 1.22), ncols=2, borderaxespad=0, handlelength=1.4)
 
+    shapes = dict(scores=(positions,), weights=(positions,), bits=(), most=(), curves=(2, len(widths)))
+
     def show(d_k, temperature, scores, weights, bits, most, curves):
+        for (name, shape), given in zip(shapes.items(), (scores, weights, bits, most, curves)):
+            for kind in kinds:
+                _check_shape(f"{name} {kind}", given[kind], shape)
         reach = 1.1 * max(np.abs(scores["unscaled"]).max(), np.abs(scores["scaled"]).max())
         for ax in shared:
             ax.set_ylim(-reach, reach)
@@ -436,6 +446,12 @@ def scaling(widths, positions):
 def _moving(picture, show, *artists):
     picture.show, picture.moving = show, list(artists)
     return picture
+
+
+def _check_shape(name, values, shape):
+    found = _array(name, values).shape
+    if found != shape:
+        raise ValueError(f"{name} has shape {found}, but must have {shape}")
 
 
 def _columns(ax, values, color, ylabel, labels=None):

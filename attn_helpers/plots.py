@@ -5,7 +5,7 @@ import math
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from attn_helpers.attention import _real
+from attn_helpers.attention import _number, _real
 from attn_helpers.picture import (
     AXES,
     BLUE,
@@ -83,13 +83,20 @@ def decay(x, measured, theory, xlabel, ylabel):
 def curves(x, panels, xlabel, ylabel, log="", marks=None):
     """Curves in panels side by side, with one y axis.
 
-    x       (m,), or {title: (m,)} where each panel has its own
-    panels  {title: {name: (m,)}}; (k, m) draws k curves in one colour
-    log     which axes are logarithmic: "", "x", "y" or "xy"
+    x       (m,), finite, or {title: (m,)} where each panel has its own
+    panels  {title: {name: (m,)}}; (k, m) draws k curves in one colour; no name is xlabel
+    log     which axes are logarithmic, with nothing but positive numbers: "", "x", "y" or "xy"
     marks   {text: place on the x axis} of dashed lines
     """
-    places = {title: np.asarray(x[title] if isinstance(x, dict) else x) for title in panels}
-    panels = {title: {n: _rows(n, places[title], line) for n, line in lines.items()} for title, lines in panels.items()}
+    _check_panels(panels, xlabel)
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f"log is {log!r}, but must be '', 'x', 'y' or 'xy'")
+    places = {title: _places(given, "x" in log) for title, given in _by_panel("the places x", x, panels).items()}
+    panels = {
+        title: {name: _rows(name, places[title], line, "y" in log) for name, line in lines.items()}
+        for title, lines in panels.items()
+    }
+    marks = _marks({} if marks is None else marks, "x" in log)
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     colors = (BLUE, ORANGE, GREEN)
     if len(names) > len(colors):
@@ -99,7 +106,7 @@ def curves(x, panels, xlabel, ylabel, log="", marks=None):
         for name, rows in lines.items():
             _draw_rows(ax, places[title], rows, name, colors[names.index(name)])
         _scale_axes(ax, log)
-        _mark(ax, marks or {})
+        _mark(ax, marks)
         ax.set(title=title, xlabel=xlabel)
         ax.grid(True, axis="y", color="#E9E9E9")
     picture.axes[0].set_ylabel(ylabel)
@@ -148,14 +155,16 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     sums    True writes the sum of each row at its right and of each column above it
     zeros   True draws what is exactly 0 in grey
     """
-    if not isinstance(panels, dict) or not panels:
-        raise TypeError(f"panels is {panels!r}, but must be a dict {{title: map}} with at least one map")
-    sides = {title: _sides(title, labels, keys) for title in panels}
+    _check_dict("panels", panels, "{title: map}")
+    _check_options(limits, axes, sums=sums, zeros=zeros)
+    own = isinstance(labels, dict)
+    if own and keys is not None:
+        raise ValueError(f"keys is {keys!r}, but must be None where each panel has labels of its own")
+    sides = {title: _sides(given, keys) for title, given in _by_panel("labels", labels, panels).items()}
     panels = {title: _check_map(title, values, *sides[title], limits) for title, values in panels.items()}
     widest, tallest = (max(len(side[i]) for side in sides.values()) for i in (1, 0))
     cell = max(0.24, 2.4 / max(widest, tallest))
     room = 0.5 if sums else 0
-    own = isinstance(labels, dict)
     picture = Picture(1.9 + len(panels) * (cell * widest + 0.4 + room + own), cell * tallest + 1.6 + room)
     grid = picture.subplots(1, len(panels), sharey=not own, squeeze=False)[0]
     for ax, (title, values) in zip(grid, panels.items()):
@@ -207,12 +216,36 @@ def products(lines):
     return picture
 
 
-def _sides(title, labels, keys):
+def _check_dict(name, given, form, least=1):
+    if not isinstance(given, dict) or len(given) < least:
+        raise TypeError(f"{name} is {given!r}, but must be a dict {form} with {least} or more entries")
+
+
+def _by_panel(name, given, panels):
+    """{title: what the panel has}, where it was given so or once for all panels."""
+    if not isinstance(given, dict):
+        return dict.fromkeys(panels, given)
+    for title in [*panels, *given]:
+        if title not in given:
+            raise ValueError(f"{name} by panel need one list for {title!r}, but have {list(given)}")
+        if title not in panels:
+            raise ValueError(f"{name} by panel have a list for {title!r}, but the panels are {list(panels)}")
+    return given
+
+
+def _check_options(limits, axes, **switches):
+    ends = _real("limits", limits)
+    if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
+        raise ValueError(f"limits is {limits!r}, but must be two finite numbers, the lower one first")
+    if len(_texts("axes", axes)) != 2:
+        raise ValueError(f"axes is {axes!r}, but must be two strings, for the rows and for the columns")
+    for name, value in switches.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"{name} is {value!r}, but must be True or False")
+
+
+def _sides(labels, keys):
     """The labels of a panel's queries and of its keys."""
-    if isinstance(labels, dict):
-        if keys is not None or title not in labels:
-            raise ValueError(f"labels by panel need one list for {title!r} and no keys, but have {list(labels)}")
-        labels = labels[title]
     labels = _texts("labels", labels)
     return labels, labels if keys is None else _texts("keys", keys)
 
@@ -225,11 +258,52 @@ def _write_sums(ax, values):
         ax.annotate(f"{total:.2f}", (column, -0.5), (0, 3), ha="center", va="bottom", rotation=90, **place)
 
 
-def _rows(name, x, line):
+def _check_panels(panels, xlabel):
+    _check_dict("panels", panels, "{title: {name: curve}}")
+    for title, lines in panels.items():
+        _check_dict(f"panel {title!r}", lines, "{name: curve}")
+        for name in (title, *lines):
+            if not isinstance(name, str):
+                raise TypeError(f"panels has the title or name {name!r}, but each must be a string")
+        if xlabel in lines:
+            raise ValueError(f"a curve of panel {title!r} has the name {xlabel!r}, but that is the xlabel")
+
+
+def _check_positive(name, values):
+    if np.any(values <= 0):
+        raise ValueError(f"{name} goes down to {np.nanmin(values):g}, but a logarithmic axis needs numbers above 0")
+
+
+def _places(x, log):
+    x = _real("x", x)
+    if x.ndim != 1 or not x.size or not np.isfinite(x).all():
+        raise ValueError(f"x is {x} of shape {x.shape}, but must be finite numbers of shape (m,), one or more")
+    if log:
+        _check_positive("x", x)
+    return x
+
+
+def _rows(name, x, line, log):
     rows = np.atleast_2d(_real(f"the curve {name!r}", line))
-    if rows.ndim != 2 or rows.shape[1] != len(x):
-        raise ValueError(f"the curve {name!r} has shape {np.shape(line)}, but x has {len(x)} places")
+    if rows.ndim != 2 or rows.shape[1] != len(x) or not len(rows):
+        raise ValueError(
+            f"the curve {name!r} has shape {np.shape(line)}, but x has {len(x)} places: "
+            "it needs one number for each, or rows of as many, one or more"
+        )
+    if log:
+        _check_positive(f"the curve {name!r}", rows)
     return rows
+
+
+def _marks(marks, log):
+    _check_dict("marks", marks, "{text: place}", least=0)
+    for text, place in marks.items():
+        number = _number(f"the mark {text!r}", place)
+        if not math.isfinite(number):
+            raise ValueError(f"the mark {text!r} is at {number}, but must be at a finite place")
+        if log:
+            _check_positive(f"the mark {text!r}", number)
+    return marks
 
 
 def _draw_rows(ax, x, rows, name, color):

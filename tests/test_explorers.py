@@ -387,3 +387,57 @@ def plain(markup):
     """The text of a <pre> element."""
     text = re.sub(r"<[^>]+>", "", markup)
     return text.replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "reason"),
+    [
+        ({"positions": 1}, ValueError, "positions is 1, but must be from 2 to 80"),
+        ({"positions": 81}, ValueError, "positions is 81"),
+        ({"positions": 16.0}, TypeError, "positions is 16.0, but must be one whole number"),
+        ({"queries": 0}, ValueError, "queries is 0, but must be from 1 to 1000"),
+        ({"queries": 1001}, ValueError, "queries is 1001"),
+        ({"queries": True}, TypeError, "queries is True"),
+        ({"seed": -1}, ValueError, "seed is -1, but must be 0 or more"),
+        ({"seed": None}, TypeError, "seed is None, but must be one whole number"),
+    ],
+)
+def test_scaling_refuses_numbers_out_of_range_by_name(given, error, reason):
+    with pytest.raises(error, match=reason):
+        explorers.scaling_explorer(**given)
+
+
+@pytest.mark.parametrize(("positions", "queries"), [(2, 1), (80, 2), (np.int64(2), 3)])
+def test_scaling_draws_at_the_ends_of_its_ranges(positions, queries):
+    live = explorers.scaling_explorer(positions, queries)
+    assert live.error is None and len(bars(live.picture.axes[0])) == positions
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda: explorers.head_explorer(heads=[["0.8"]]), "heads has .'0.8'. where a name is expected"),
+        (lambda: explorers.head_explorer(sentences=["money", 3]), "sentences has 3 where a name .* such as 'suitcase'"),
+        (lambda: explorers.mask_explorer(head=["0.8"]), "head has .'0.8'. where"),
+        (lambda: explorers.mask_explorer(sentence=None), "sentence has None where"),
+    ],
+)
+def test_a_name_that_is_no_string_is_refused_by_name(make, reason):
+    with pytest.raises(TypeError, match=reason):
+        make()
+
+
+@pytest.mark.parametrize(("size", "words"), [(0, "0 positions"), (1, "1 position"), (2, "2 positions")])
+def test_the_window_is_told_in_good_english(size, words):
+    live = explorers.mask_explorer()
+    live.controls["kind"].value, live.controls["size"].value = "window", size
+    assert live.picture.summary.startswith(f"at most {words} away:")
+
+
+def test_the_size_of_a_mask_that_has_none_cannot_be_moved():
+    live = explorers.mask_explorer()
+    for kind in positions(live.controls["kind"]):
+        live.controls["kind"].value = kind
+        before = live._image.value
+        live.controls["size"].value = 4 if live.controls["size"].value == 3 else 3
+        assert live.controls["size"].disabled == (live._image.value == before), kind

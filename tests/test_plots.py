@@ -304,3 +304,102 @@ def test_a_mask_that_allows_nothing_is_drawn_and_said():
     text = picture.show("nothing", np.zeros((2, 2), bool), np.zeros((2, 2)))
     assert text == "nothing: 0 of 4 cells allowed\n2 of 2 rows have nothing allowed: zeros"
     assert picture.axes[1].images[0].get_array().mask.all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"panels": []}, TypeError, "panels is .., but must be a dict {title: {name: curve}}"),
+        ({"panels": {}}, TypeError, "panels is {}"),
+        ({"panels": {"p": {}}}, TypeError, "panel 'p' is {}, but must be a dict {name: curve} with 1 or more"),
+        ({"panels": {"p": [1.0, 2.0]}}, TypeError, "panel 'p' is .1.0, 2.0., but must be a dict"),
+        ({"panels": {3: {"a": [1, 2]}}}, TypeError, "the title or name 3, but each must be a string"),
+        ({"panels": {"p": {None: [1, 2]}}}, TypeError, "the title or name None"),
+        ({"panels": {"p": {"step": [1, 2]}}}, ValueError, "of panel 'p' has the name 'step', but that is the xlabel"),
+        ({"panels": {"p": {"a": np.ones((0, 2))}}}, ValueError, r"'a' has shape \(0, 2\), but x has 2 places"),
+        ({"x": {"q": [1, 2]}}, ValueError, "x by panel need one list for 'p', but have .'q'."),
+        ({"x": {"p": [1, 2], "q": [1, 2]}}, ValueError, "x by panel have a list for 'q', but the panels are .'p'."),
+        ({"x": [[1, 2]]}, ValueError, r"x is .* of shape \(1, 2\), but must be finite numbers of shape \(m,\)"),
+        ({"x": []}, ValueError, r"of shape \(0,\)"),
+        ({"x": [1, np.inf]}, ValueError, "x is .*inf"),
+        ({"x": [1, np.nan]}, ValueError, "x is .*nan"),
+        ({"x": ["a", "b"]}, TypeError, "x has dtype"),
+        ({"log": "yx"}, ValueError, "log is 'yx', but must be '', 'x', 'y' or 'xy'"),
+        ({"log": None}, ValueError, "log is None"),
+        ({"log": "x", "x": [0, 1]}, ValueError, "x goes down to 0, but a logarithmic axis"),
+        ({"log": "xy", "panels": {"p": {"a": [1, -2]}}}, ValueError, "the curve 'a' goes down to -2"),
+        ({"log": "x", "marks": {"m": 0}}, ValueError, "the mark 'm' goes down to 0"),
+        ({"marks": {"m": np.nan}}, ValueError, "the mark 'm' is at nan, but must be at a finite place"),
+        ({"marks": {"m": "1"}}, TypeError, "the mark 'm' is '1', but must be one number"),
+        ({"marks": [1]}, TypeError, "marks is .1., but must be a dict {text: place}"),
+    ],
+)
+def test_curves_refuse_by_name_what_does_not_fit(change, error, reason):
+    given = {"x": [1, 2], "panels": {"p": {"a": [1.0, 2.0]}}, "xlabel": "step", "ylabel": "y", "marks": {}}
+    assert "step" in plots.curves(**given).summary
+    with pytest.raises(error, match=reason):
+        plots.curves(**{**given, **change})
+
+
+def test_zero_is_refused_on_no_axis_but_a_logarithmic_one():
+    plots.curves([0, 1], {"": {"a": [1, 2]}}, "x", "y", log="y", marks={"here": 0})
+    plots.curves([1, 2], {"": {"a": [0, -2]}}, "x", "y", log="x")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"limits": (1, 0)}, ValueError, r"limits is \(1, 0\), but must be two finite numbers, the lower one first"),
+        ({"limits": (0, 0)}, ValueError, "limits is"),
+        ({"limits": (0, np.inf)}, ValueError, "limits is .*inf"),
+        ({"limits": (0, 1, 2)}, ValueError, r"limits is \(0, 1, 2\)"),
+        ({"limits": None}, TypeError, "limits has dtype object"),
+        ({"axes": ("row",)}, ValueError, r"axes is \('row',\), but must be two strings"),
+        ({"axes": "ab"}, TypeError, "axes is 'ab', but must be a list of strings"),
+        ({"axes": (1, 2)}, TypeError, r"axes is \[1, 2\]"),
+        ({"sums": "no"}, TypeError, "sums is 'no', but must be True or False"),
+        ({"zeros": 1}, TypeError, "zeros is 1, but must be True or False"),
+        ({"labels": {"map": ["a", "b"], "mop": ["a", "b"]}}, ValueError, "labels by panel have a list for 'mop'"),
+        ({"labels": {"map": ["a", "b"]}, "keys": ["a", "b"]}, ValueError, "keys is .'a', 'b'., but must be None"),
+    ],
+)
+def test_attention_map_refuses_by_name_what_does_not_fit(change, error, reason):
+    with pytest.raises(error, match=reason):
+        plots.attention_map(**{"labels": ["a", "b"], "panels": {"map": np.eye(2)}, **change})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "weights", "error", "reason"),
+    [
+        (np.eye(2, dtype=int), np.eye(2), TypeError, "allowed has dtype int64"),
+        (np.ones((2, 3), bool), np.eye(2), ValueError, r"allowed has shape \(2, 3\), but must have \(2, 2\)"),
+        (np.ones((1, 2), bool), np.eye(2), ValueError, r"allowed has shape \(1, 2\)"),
+        (np.eye(2, dtype=bool), np.full((2, 2), 0.5), ValueError, "'name' has up to 0.5 where allowed is False"),
+    ],
+)
+def test_a_mask_that_is_not_the_one_of_the_weights_is_refused(allowed, weights, error, reason):
+    picture = moving.masked(["a", "b"])
+    before = [np.array(ax.images[0].get_array()) for ax in picture.axes[:2]]
+    with pytest.raises(error, match=reason):
+        picture.show("name", allowed, weights)
+    assert all(np.array_equal(old, ax.images[0].get_array()) for old, ax in zip(before, picture.axes))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("scores", [1, 2], r"scores scaled has shape \(2,\), but must have \(3,\)"),
+        ("weights", np.ones((3, 1)), r"weights scaled has shape \(3, 1\)"),
+        ("bits", [1], r"bits scaled has shape \(1,\), but must have \(\)"),
+        ("most", [1], "most scaled"),
+        ("curves", np.ones((2, 3)), r"curves scaled has shape \(2, 3\), but must have \(2, 2\)"),
+        ("curves", ([1], [1, 2]), "curves scaled is not a regular array"),
+    ],
+)
+def test_scaling_refuses_numbers_of_another_shape(name, values, reason):
+    picture = moving.scaling((1, 2), 3)
+    good = {"scores": np.ones(3), "weights": np.ones(3) / 3, "bits": 1.0, "most": 0.5, "curves": np.ones((2, 2))}
+    numbers = {key: {"unscaled": value, "scaled": value} for key, value in good.items()}
+    picture.show(d_k=1, temperature=1, **numbers)
+    with pytest.raises(ValueError, match=reason):
+        picture.show(d_k=1, temperature=1, **{**numbers, name: {**numbers[name], "scaled": values}})
