@@ -9,6 +9,7 @@ n_q queries, n_kv keys and values, d_k and d_v the widths of a key and of a valu
 """
 
 import math
+import numbers
 import operator
 
 import numpy as np
@@ -45,13 +46,14 @@ def scores(query, key, scale=None):
     scale    a finite number; None stands for 1 / sqrt(d_k)
     returns  (..., n_q, n_kv), before softmax
 
-    Raises TypeError or ValueError where an argument does not fit, and names it; MemoryError
-    for score matrices above MAX_SCORE_BYTES.
+    Raises TypeError or ValueError where an argument does not fit, and names it; ValueError for
+    scores of finite numbers that overflow; MemoryError for score matrices above MAX_SCORE_BYTES.
     """
     query, key = _real("query", query), _real("key", key)
     _check_pair(query, key)
     _check_size((*_check_lead(query=query, key=key), query.shape[-2], key.shape[-2]), query, key)
-    return _cast(_scores(query, key, _scale(scale, query.shape[-1])), np.result_type(query, key))
+    s = _scores(query, key, _scale(scale, query.shape[-1]), np.result_type(np.float32, query, key))
+    return _cast(s, np.result_type(query, key))
 
 
 def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, scale=None):
@@ -69,8 +71,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     A query with nothing allowed gets weights and output of zeros. What a query may not
     attend to cannot reach its output, even where that key or value is NaN or infinite.
     Raises TypeError for integer masks and for arguments that are not real numbers,
-    ValueError for shapes that do not fit and for scores that overflow, MemoryError for score
-    matrices above MAX_SCORE_BYTES.
+    ValueError for shapes that do not fit, for NaN or +inf in a mask and for scores that overflow
+    where a query may attend, MemoryError for score matrices above MAX_SCORE_BYTES.
     Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
     """
     query, key, value = _real("query", query), _real("key", key), _real("value", value)
@@ -78,11 +80,10 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     _check_size(shape, query, key, value)
     allowed, bias = _read_mask(mask, is_causal, shape)
     dtype = np.result_type(query, key, value)
-    s = _scores(query, key, _scale(scale, query.shape[-1]))  # (..., n_q, n_kv)
-    s = s.astype(np.result_type(s, _wide(value)), copy=False)
+    wide = np.result_type(np.float32, dtype)
+    s = _scores(query, key, _scale(scale, query.shape[-1]), wide, allowed)  # (..., n_q, n_kv)
     if bias is not None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            s = s + bias
+        s = _add(s, bias)
     if allowed is not None:
         s = np.where(allowed, s, -np.inf)
     weights = _softmax(s, -1, 1.0, out=s)  # (..., n_q, n_kv)
@@ -146,29 +147,41 @@ def _top(scores, axis):
     return top
 
 
-def _scores(query, key, scale):
+def _scores(query, key, scale, dtype, allowed=None):
+    """Scaled scores in that dtype; one of finite numbers that overflows where a query may attend is refused."""
     with np.errstate(all="ignore"):
-        s = _wide(query) @ _wide(key).swapaxes(-1, -2)  # (..., n_q, n_kv)
+        if not np.isfinite(dtype.type(scale)):
+            raise ValueError(f"scale is {scale}, but must be finite in {dtype}, the dtype of the scores")
+        query, key = (a.astype(dtype, copy=False) for a in (query, key))
+        s = query @ key.swapaxes(-1, -2)  # (..., n_q, n_kv)
         s *= scale
-        lowest = s.min(initial=0)
-    if not lowest > -np.inf:  # -inf, or a NaN that may hide one
+        sizes = (max(a.max(initial=0), -a.min(initial=0)) for a in (query, key))
+        bound = math.prod(sizes) * (query.shape[-1] * max(abs(scale), 1))
+    if not bound < np.finfo(dtype).max / 2:  # by far cheaper than a look at every score
         finite = np.isfinite(query).all(-1)[..., :, None] & np.isfinite(key).all(-1)[..., None, :]
-        if np.any((s == -np.inf) & finite):
-            raise ValueError(f"a score is below what {s.dtype} can hold: make query or key smaller")
+        if np.any(~np.isfinite(s) & finite & (True if allowed is None else allowed)):
+            raise ValueError(f"a score is beyond what {dtype} can hold: make query or key smaller")
     return s
+
+
+def _add(s, bias):
+    """s + bias, in the memory of s where that has room for it."""
+    room = np.result_type(s, bias) == s.dtype and np.broadcast_shapes(s.shape, bias.shape) == s.shape
+    with np.errstate(all="ignore"):
+        return np.add(s, bias, out=s if room else None)
 
 
 def _weighted_sum(weights, value, allowed):
     with np.errstate(all="ignore"):
-        plain = weights @ value
-        if allowed is None:
-            return plain
-        broken = ~np.isfinite(value)
-        if not broken.any():
-            return plain
+        broken = None if allowed is None else ~np.isfinite(value)
+        if broken is None or not broken.any():
+            return weights @ value
         allowed = np.broadcast_to(allowed, weights.shape)
-        reached = allowed.astype(np.float32) @ broken.astype(np.float32) > 0
-        return np.where(reached, plain, weights @ np.where(broken, 0, value))
+        total = weights @ np.where(broken, 0, value)
+        for j in np.flatnonzero(broken.any(axis=(*range(value.ndim - 2), -1))):  # NaN and infinity, key by key
+            reached = allowed[..., j, None] & broken[..., j, None, :]  # (..., n_q, d_v)
+            total = total + np.where(reached, weights[..., j, None] * value[..., j, None, :], 0)
+        return total
 
 
 def _read_mask(mask, is_causal, shape):
@@ -188,8 +201,7 @@ def _split_mask(mask, causal):
 
 def _check_mask(mask, is_causal, shape):
     """The mask as an array that fits scores of the given shape, or None."""
-    if not isinstance(is_causal, (bool, np.bool_)):
-        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
+    _check_causal(is_causal)
     if mask is None:
         return None
     mask = _array("mask", mask)
@@ -199,11 +211,17 @@ def _check_mask(mask, is_causal, shape):
             "floating-point one (added to the scores); 0 and 1 could mean either"
         )
     with np.errstate(all="ignore"):
-        infinite = mask.dtype.kind == "f" and np.fmax.reduce(mask, axis=None, initial=-np.inf) == np.inf
-    if infinite:
-        raise ValueError("mask holds +inf: a floating-point mask adds a finite number, or -inf for 'not allowed'")
+        top = mask.max(initial=-np.inf) if mask.dtype.kind == "f" else 0  # NaN where the mask holds one
+    if not top < np.inf:
+        held = "NaN" if np.isnan(top) else "+inf"
+        raise ValueError(f"mask holds {held}: a floating-point mask adds a finite number, or -inf for 'not allowed'")
     _check_mask_shape(mask.shape, shape)
     return mask
+
+
+def _check_causal(is_causal):
+    if not isinstance(is_causal, (bool, np.bool_)):
+        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
 
 
 def _check_mask_shape(mask, scores):
@@ -325,9 +343,10 @@ def _scale(scale, d_k):
 
 
 def _number(name, value):
+    number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if not isinstance(number, numbers.Real) or isinstance(number, (bool, np.timedelta64)):
+        raise TypeError(f"{name} is {value!r}, but must be one number")
     try:
-        if isinstance(value, (bool, np.bool_, str, bytes)):
-            raise TypeError
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} is {value!r}, but must be one number") from None
+        return float(number)
+    except OverflowError:
+        raise TypeError(f"{name} is beyond what float64 can hold, but must be one number") from None

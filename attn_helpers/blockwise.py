@@ -6,11 +6,10 @@ o, the sum of exp(score - m) * value. At the end o / l is the output.
 """
 # ruff: noqa: E741 (the running sum is called l in the papers)
 
-import operator
-
 import numpy as np
 
 from attn_helpers.attention import (
+    _add,
     _check_mask,
     _check_triple,
     _real,
@@ -19,7 +18,9 @@ from attn_helpers.attention import (
     _split_mask,
     _top,
     _weighted_sum,
+    _wide,
 )
+from attn_helpers.masks import _whole
 
 
 def blockwise_attention(query, key, value, mask=None, is_causal=False, scale=None, block_size=512):
@@ -38,8 +39,7 @@ def blockwise_attention(query, key, value, mask=None, is_causal=False, scale=Non
     The output is that of scaled_dot_product_attention up to rounding, with its rules for what is
     hidden, NaN, empty or float16, and its errors; only scores have no limit on their size. Memory
     beyond input and output: a few tiles, whatever the leading axes and the number of tokens.
-    Tiles in the future of all their queries are skipped, so a score that overflows there is no
-    error. A value above the largest float / n_kv may overflow, for o is divided only at the end.
+    A value above the largest float / n_kv may overflow, for o is divided only at the end.
     Raises TypeError and ValueError as scaled_dot_product_attention, and for a block_size that is
     not a whole number above 0.
     Source: Milakov, Gimelshein (2018), https://arxiv.org/abs/1805.02867, algorithm 3; Rabe, Staats
@@ -67,14 +67,15 @@ def online_softmax_step(m, l, o, s, v, allowed=None):
     m        (n_q, 1) the largest score so far; -inf at the start
     l        (n_q, 1) sum of exp(score - m) so far; 0 at the start
     o        (n_q, d_v) sum of exp(score - m) * value so far; 0 at the start
-    s        (n_q, n_kv) scores of the tile, -inf for "not allowed"; overwritten
+    s        (n_q, n_kv) scores of the tile, -inf for "not allowed"; overwritten unless float16
     v        (n_kv, d_v) values of the tile
     allowed  (n_q, n_kv) boolean, None where all are: NaN or infinite values not allowed add nothing
-    returns  m, l, o with the tile taken in. The output so far is o / l.
+    returns  m, l, o with the tile taken in, float16 in float32. The output so far is o / l.
 
     Raises ValueError for a score of +inf.
     Source: Milakov, Gimelshein (2018), algorithm 3; o as in Dao et al. (2022), algorithm 1.
     """
+    s = _wide(s)
     new = np.maximum(m, _top(s, -1))  # (n_q, 1)
     top = np.where(new == -np.inf, 0, new)  # nothing allowed so far: -inf - 0, not -inf - -inf
     s -= top
@@ -101,10 +102,9 @@ def _tile(rows, columns, q, k, v, mask, is_causal, scale):
     diagonal = is_causal and rows.start == columns.start  # other tiles lie in the past of all their queries
     causal = np.tri(rows.stop - rows.start, columns.stop - columns.start, dtype=bool) if diagonal else None
     allowed, bias = _split_mask(part, causal)
-    s = _scores(q[rows], k[columns], scale)  # (rows, columns)
-    s = s.astype(np.result_type(s, v), copy=False)
+    s = _scores(q[rows], k[columns], scale, np.result_type(np.float32, q, k, v), allowed)  # (rows, columns)
     if bias is not None:
-        s = s + bias
+        s = _add(s, bias)
     if allowed is not None:
         np.copyto(s, -np.inf, where=~allowed)
     return s, v, allowed
@@ -115,10 +115,7 @@ def _blocks(n, block_size):
 
 
 def _block_size(block_size):
-    try:
-        number = operator.index(block_size)
-    except TypeError:
-        raise TypeError(f"block_size is {block_size!r}, but must be one whole number") from None
+    number = _whole("block_size", block_size)
     if number < 1:
         raise ValueError(f"block_size is {block_size}, but must be 1 or more")
     return number

@@ -29,7 +29,8 @@ def causal_mask(n_q, n_kv=None, offset=0):
              n_kv - n_q aligns the last with the last, as decoding with a cache needs.
     returns  boolean (n_q, n_kv), a lower triangle with its diagonal where n_q = n_kv and offset = 0
 
-    Raises TypeError for what is not a whole number, ValueError for a size below 0.
+    Raises TypeError for what is not a whole number, ValueError for a size below 0 and for numbers
+    beyond int64.
     Source: Vaswani et al. (2017), section 3.2.3.
     """
     return _up_to(_shape(n_q, n_kv), _whole("offset", offset))
@@ -45,7 +46,8 @@ def window_mask(n_q, n_kv=None, *, window, offset=0):
 
     With `& causal_mask(n_q, n_kv, offset)` it is a causal local window of at most window + 1 keys;
     libraries that count the query's own position, such as Hugging Face, call that window + 1.
-    Raises TypeError for what is not a whole number, ValueError for a size or window below 0.
+    Raises TypeError for what is not a whole number, ValueError for a size or window below 0 and
+    for numbers beyond int64.
     Source: Beltagy, Peters, Cohan, "Longformer: The Long-Document Transformer" (2020),
     https://arxiv.org/abs/2004.05150, section 3.1, where w is 2 * window.
     """
@@ -63,7 +65,7 @@ def padding_mask(lengths, n_kv=None):
 
     The padding is on the right; with [..., ::-1] the mask is for padding on the left.
     Raises TypeError for what is not numbers, booleans included, ValueError for lengths that are
-    not whole, negative, above n_kv or not of one axis.
+    not whole, negative, above n_kv or not of one axis, and for n_kv beyond int64.
     """
     lengths = _lengths(lengths)
     n_kv = int(lengths.max(initial=0)) if n_kv is None else _size("n_kv", n_kv)
@@ -103,7 +105,7 @@ def to_additive(mask, dtype=np.float64):
 
     mask     boolean, any shape
     dtype    floating point; above that of the scores, attention is computed in it. float16 has -inf too.
-    returns  the same shape, in that dtype
+    returns  the same shape, in that dtype, the byte order that of the machine
 
     Raises TypeError for a mask that is not boolean and a dtype that is not floating point.
     Source: Vaswani et al. (2017), section 3.2.3.
@@ -158,9 +160,12 @@ def _whole(name, value):
     try:
         if isinstance(value, bool):
             raise TypeError
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}, but must be one whole number") from None
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"{name} is beyond int64, from -2**63 to 2**63 - 1")
+    return number
 
 
 def _lengths(lengths):
@@ -183,11 +188,16 @@ def _boolean(name, mask):
     return mask
 
 
-def _float_type(dtype):
+def _dtype(dtype):
+    """The dtype as NumPy reads it; that of objects where it reads none."""
     try:
-        found = np.dtype(dtype)
+        return np.dtype(object if dtype is None else dtype)
     except (TypeError, ValueError):
-        found = np.dtype(object)
+        return np.dtype(object)
+
+
+def _float_type(dtype):
+    found = _dtype(dtype)
     if found.kind != "f":
         raise TypeError(f"dtype is {dtype!r}, but must be a floating-point type such as np.float32")
     return found.type

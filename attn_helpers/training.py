@@ -12,19 +12,22 @@ import numpy as np
 from attn_helpers.attention import (
     _array,
     _cast,
+    _check_causal,
     _check_lead,
     _check_triple,
     _number,
     _real,
     _scale,
+    _weighted_sum,
     _wide,
     scaled_dot_product_attention,
 )
-from attn_helpers.masks import _whole
+from attn_helpers.masks import _dtype, _whole
 
 PROJECTIONS = "W_Q", "W_K", "W_V"
 
 
+@np.errstate(invalid="ignore", under="ignore")
 def attention_backward(grad_output, query, key, value, weights, scale=None):
     """Carry the gradient of a loss back through scaled dot-product attention.
 
@@ -37,8 +40,9 @@ def attention_backward(grad_output, query, key, value, weights, scale=None):
         dV = A^T dY                       dA = dY V^T
         dS = A * (dA - rowsum(dA * A))    since A_j differentiated by S_k is A_j (1[j = k] - A_k)
         dQ = scale dS K                   dK = scale dS^T Q
-    A hidden key has weight 0 and with it dS = 0: a mask needs nothing more. An argument that was
-    broadcast along a leading axis gets the sum along it.
+    A hidden key has weight 0 and with it dS = 0: a mask needs nothing more. What has weight 0 adds
+    nothing to a sum, even where it is NaN or infinite. An argument that was broadcast along a
+    leading axis gets the sum along it.
     Raises TypeError or ValueError where an argument does not fit, and names it.
     Source: the chain rule on Vaswani et al. (2017), equation 1.
     """
@@ -47,11 +51,12 @@ def attention_backward(grad_output, query, key, value, weights, scale=None):
     _check_backward(**given)
     grad_output, query, key, value, weights = (_wide(array) for array in given.values())
     scale = _scale(scale, query.shape[-1])
-    grad_value = weights.swapaxes(-1, -2) @ grad_output  # (..., n_kv, d_v)
-    grad_weights = grad_output @ value.swapaxes(-1, -2)  # (..., n_q, n_kv)
+    seen = weights != 0
+    grad_value = _sum_over_queries(weights, grad_output, seen)  # (..., n_kv, d_v)
+    grad_weights = np.where(seen, grad_output @ value.swapaxes(-1, -2), 0)  # (..., n_q, n_kv)
     grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
-    grad_query = scale * grad_scores @ key  # (..., n_q, d_k)
-    grad_key = scale * grad_scores.swapaxes(-1, -2) @ query  # (..., n_kv, d_k)
+    grad_query = _weighted_sum(scale * grad_scores, key, seen)  # (..., n_q, d_k)
+    grad_key = _sum_over_queries(scale * grad_scores, query, seen)  # (..., n_kv, d_k)
     grads = dict(query=grad_query, key=grad_key, value=grad_value)
     return tuple(_cast(_sum_to(given[name].shape, grad), given[name].dtype) for name, grad in grads.items())
 
@@ -59,7 +64,7 @@ def attention_backward(grad_output, query, key, value, weights, scale=None):
 class Adam:
     """Gradient descent with a step of its own for each number: running mean of its gradient / its size.
 
-    parameters    a dict of arrays in float32 or float64, changed in place by update
+    parameters    a dict of writeable arrays in float32 or float64, changed in place by update
     rate          about the size of a step (alpha in the paper), above 0
     beta1, beta2  share of the running mean, of gradient and squared gradient, that a step keeps; between 0 and 1
     epsilon       above 0, keeps the division finite
@@ -70,17 +75,22 @@ class Adam:
     """
 
     def __init__(self, parameters, rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8):
-        for name, array in parameters.items():
-            _trainable(f"parameters[{name!r}]", getattr(array, "dtype", type(array)))
+        for name, array in _dict("parameters", parameters).items():
+            _check_parameter(f"parameters[{name!r}]", array)
         self.parameters, self.steps = parameters, 0
         self.rate, self.epsilon = _positive("rate", rate, np.inf), _positive("epsilon", epsilon, np.inf)
         self.betas = _positive("beta1", beta1, 1), _positive("beta2", beta2, 1)
         self.means = {name: np.zeros_like(array) for name, array in parameters.items()}
         self.squares = {name: np.zeros_like(array) for name, array in parameters.items()}
 
+    @np.errstate(under="ignore")
     def update(self, gradients):
-        """Take one step down the gradients, a dict with the names and shapes of the parameters."""
-        ours, theirs = ({name: np.shape(a) for name, a in d.items()} for d in (self.parameters, gradients))
+        """Take one step down the gradients, a dict with the names and shapes of the parameters.
+
+        Raises TypeError or ValueError where gradients do not fit, and changes nothing then.
+        """
+        gradients = {n: _wide(_real(f"gradients[{n!r}]", a)) for n, a in _dict("gradients", gradients).items()}
+        ours, theirs = ({name: a.shape for name, a in d.items()} for d in (self.parameters, gradients))
         if ours != theirs:
             raise ValueError(f"gradients have shapes {theirs}, but the parameters have {ours}")
         self.steps += 1
@@ -103,8 +113,8 @@ class AttentionModel:
     width, heads, d_head, layers  sizes; d_head None stands for width / heads
     is_causal   True: no position attends to a later one
     scale       factor of the scores; None stands for 1 / sqrt(d_head), 1 for unscaled
-    seed        of the parameters' initial values: normal around 0, E and P with variance 1/2, so that
-                x starts with variance 1, the matrices with variance 1 / rows
+    seed        a whole number, 0 or more, of the parameters' initial values: normal around 0, E and P
+                with variance 1/2, so that x starts with variance 1, the matrices with variance 1 / rows
     dtype       np.float32 or np.float64
     parameters  (attribute) a dict of arrays: E (vocabulary, width), P (length, width), W_Q, W_K, W_V
                 (layers, width, heads * d_head), W_O (layers, heads * d_head, width), U (width, vocabulary)
@@ -130,11 +140,12 @@ class AttentionModel:
         sizes = dict(vocabulary=vocabulary, length=length, width=width, heads=heads, layers=layers)
         vocabulary, length, width, heads, layers = (_count(name, size) for name, size in sizes.items())
         inner = heads * _d_head(d_head, width, heads)
+        _check_causal(is_causal)
         self.heads, self.layers, self.is_causal, self.scale = heads, layers, is_causal, _scale(scale, inner // heads)
         shapes = dict(E=(vocabulary, width), P=(length, width))
         shapes |= dict.fromkeys(PROJECTIONS, (layers, width, inner))
         shapes |= dict(W_O=(layers, inner, width), U=(width, vocabulary))
-        normal, dtype = np.random.default_rng(seed).standard_normal, _trainable("dtype", dtype)
+        normal, dtype = np.random.default_rng(_count("seed", seed, 0)).standard_normal, _trainable("dtype", dtype)
         spread = {name: (2 if name in ("E", "P") else shape[-2]) ** -0.5 for name, shape in shapes.items()}
         self.parameters = {name: (spread[name] * normal(shape)).astype(dtype) for name, shape in shapes.items()}
 
@@ -166,6 +177,7 @@ class AttentionModel:
         loss, accuracy, grad_logits = _cross_entropy(logits, targets, counted)
         return loss, accuracy, self._backward(tokens, grad_logits, x, tape)
 
+    @np.errstate(under="ignore")
     def _forward(self, tokens):
         """Logits, the x they were made of, and for each layer what its backward pass needs."""
         p, tape = self.parameters, []
@@ -177,6 +189,7 @@ class AttentionModel:
             x = x + _merge(output) @ p["W_O"][layer]  # (batch, n, width)
         return x @ p["U"], x, tape
 
+    @np.errstate(under="ignore")
     def _backward(self, tokens, grad_logits, x, tape):
         p = self.parameters
         grads = {name: np.zeros_like(array) for name, array in p.items()}
@@ -211,6 +224,7 @@ def random_tokens(rng, batch, n, vocabulary):
     From tokens 0..t nothing better than a loss of ln(vocabulary) is possible; a model that may look
     ahead copies the answer. Raises TypeError or ValueError where an argument does not fit.
     """
+    _check_generator(rng)
     batch, n, vocabulary = _count("batch", batch), _count("n", n, 2), _count("vocabulary", vocabulary)
     drawn = rng.integers(0, vocabulary, (batch, n + 1))
     return drawn[:, :-1], drawn[:, 1:], np.arange(n) < np.full((batch, 1), n - 1)
@@ -228,6 +242,7 @@ def repeated_tokens(rng, batch, n, vocabulary, shortest, longest):
     A fixed distance does not help, since the lengths differ. Raises TypeError or ValueError where
     an argument does not fit.
     """
+    _check_generator(rng)
     batch, n, vocabulary = _count("batch", batch), _count("n", n), _count("vocabulary", vocabulary)
     shortest, longest = _count("shortest", shortest), _count("longest", longest)
     if not shortest <= longest <= min(vocabulary, n - 1):
@@ -246,17 +261,20 @@ def train(model, task, steps, rate, seed=0):
 
     task    a function of a np.random.Generator that returns a batch
     rate    Adam's step size
-    seed    of the batches
+    seed    a whole number, 0 or more, of the batches
     yields  step, loss, accuracy: of the step's batch, before the model has learned from it; no
             batch comes twice, so these tell how the model does on what it has not seen
+
+    Raises TypeError or ValueError where an argument does not fit, and names it.
     """
-    rng, adam = np.random.default_rng(seed), Adam(model.parameters, rate)
+    rng, adam = np.random.default_rng(_count("seed", seed, 0)), Adam(model.parameters, rate)
     for step in range(_count("steps", steps)):
-        loss, accuracy, gradients = model.loss_and_gradients(*task(rng))
+        loss, accuracy, gradients = model.loss_and_gradients(*_batch(task, rng))
         yield step, loss, accuracy
         adam.update(gradients)
 
 
+@np.errstate(under="ignore")
 def _cross_entropy(logits, targets, counted):
     """Loss, accuracy, and the loss differentiated by the logits."""
     targets, counted = _tokens("targets", targets, logits.shape[-1]), _array("counted", counted)
@@ -287,7 +305,20 @@ def _outer(x, grad):
 
 
 def _one_hot(tokens, vocabulary, dtype):
-    return np.eye(vocabulary, dtype=dtype)[tokens]  # (batch, n, vocabulary)
+    return (tokens[..., None] == np.arange(vocabulary)).astype(dtype)  # (batch, n, vocabulary)
+
+
+def _sum_over_queries(weights, rows, seen):
+    return _weighted_sum(weights.swapaxes(-1, -2), rows, seen.swapaxes(-1, -2))
+
+
+def _batch(task, rng):
+    if not callable(task):
+        raise TypeError(f"task is {task!r}, but must be a function of a np.random.Generator")
+    batch = task(rng)
+    if not isinstance(batch, (tuple, list)) or len(batch) != 3:
+        raise TypeError(f"task gives {type(batch).__name__}, but must give a batch: tokens, targets and counted")
+    return batch
 
 
 def _sum_to(shape, grad):
@@ -307,6 +338,25 @@ def _check_backward(grad_output, query, key, value, weights):
         )
     if weights.shape[-2:] != (n_q, n_kv) or _check_lead(grad_output=grad_output, weights=weights) != tuple(lead):
         raise ValueError(f"weights {weights.shape} must have the shape of the scores, {(*lead, n_q, n_kv)}")
+
+
+def _check_generator(rng):
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is {rng!r}, but must be a np.random.Generator, such as np.random.default_rng(0)")
+
+
+def _dict(name, given):
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} is of type {type(given).__name__}, but must be a dict of arrays")
+    return given
+
+
+def _check_parameter(name, array):
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"{name} is of type {type(array).__name__}, but must be an array in float32 or float64")
+    _trainable(name, array.dtype)
+    if not array.flags.writeable:
+        raise ValueError(f"{name} is read-only, but changes in place")
 
 
 def _tokens(name, tokens, vocabulary):
@@ -344,6 +394,6 @@ def _positive(name, value, bound):
 
 def _trainable(name, dtype):
     """The dtype, if small steps do not vanish in it."""
-    if dtype not in (np.float32, np.float64):
+    if _dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{name} is {dtype!r}, but must be float32 or float64")
     return np.dtype(dtype)

@@ -3,6 +3,7 @@
 "Case n" names a public bug report that the test stands for.
 """
 
+import fractions
 import functools
 import math
 import tracemalloc
@@ -199,20 +200,28 @@ def test_softmax_refuses_a_temperature_below_zero(temperature):
         softmax([1.0, 2.0], temperature=temperature)
 
 
-@pytest.mark.parametrize("temperature", [None, "1", b"1", [1.0], [1.0, 2.0], 1j])
+NOT_NUMBERS = [None, "1", b"1", bytearray(b"1"), [1.0], [1.0, 2.0], 1j, np.complex128(1), np.timedelta64(3, "s"), True]
+
+
+@pytest.mark.parametrize(
+    "temperature", [*NOT_NUMBERS, np.True_, np.array([2.0]), np.array(1j), np.array("1")], ids=repr
+)
 def test_softmax_refuses_a_temperature_that_is_not_one_number(temperature):
     with pytest.raises(TypeError, match="temperature"):
         softmax([1.0, 2.0], temperature=temperature)
 
 
-@pytest.mark.parametrize("temperature", [2, np.float32(2), np.int8(2), np.array(2.0)], ids=repr)
+@pytest.mark.parametrize(
+    "temperature", [2, np.float32(2), np.int8(2), np.longdouble(2), fractions.Fraction(2), np.array(2.0)], ids=repr
+)
 def test_softmax_takes_any_kind_of_single_number_as_temperature(temperature):
     assert np.array_equal(softmax([1.0, 2.0], temperature=temperature), softmax([0.5, 1.0]))
 
 
-def test_softmax_refuses_a_whole_number_beyond_any_float_by_name():
-    with pytest.raises((TypeError, ValueError), match="temperature"):
-        softmax([1.0, 2.0], temperature=10**400)
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_softmax_refuses_a_whole_number_beyond_any_float_by_name(digits):
+    with pytest.raises(TypeError, match="temperature is beyond what float64 can hold"):
+        softmax([1.0, 2.0], temperature=10**digits)
 
 
 @pytest.mark.parametrize("temperature", [0, 1e-310, 1, 1e300, INF])
@@ -381,7 +390,16 @@ def test_a_scale_that_is_not_finite_is_refused(scale):
         scores([[1.0]], [[1.0]], scale=scale)
 
 
-@pytest.mark.parametrize("scale", ["1", b"1", [1.0], [1.0, 2.0], 1j, True])
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float32, 1e300), (np.float32, -1e39), (np.float16, 1e39)])
+def test_a_scale_that_is_not_finite_in_the_dtype_of_the_scores_is_refused(dtype, scale):
+    query, key, value = qkv(dtype=dtype)
+    for function in (lambda: scores(query, key, scale), lambda: attend(query, 0 * key, value, scale=scale)):
+        with pytest.raises(ValueError, match=r"scale is .*, but must be finite in float32"):
+            function()
+    assert attend(query, 0 * key, value.astype(float), scale=scale)[1][0, 0] == 0.2
+
+
+@pytest.mark.parametrize("scale", NOT_NUMBERS[1:], ids=repr)
 def test_a_scale_that_is_not_one_number_is_refused(scale):
     with pytest.raises(TypeError, match="scale"):
         scores([[1.0]], [[1.0]], scale=scale)
@@ -694,7 +712,7 @@ def test_an_infinite_score_is_an_error_also_beside_nan():
 
 def test_scores_below_what_the_dtype_holds_are_refused_also_beside_nan():
     query, key = np.array([[NAN, 0], [3e38, 3e38]], np.float32), np.array([[-3e38, -3e38]], np.float32)
-    with pytest.raises(ValueError, match="below what float32 can hold"):
+    with pytest.raises(ValueError, match="beyond what float32 can hold"):
         scores(query, key)
 
 
@@ -704,10 +722,21 @@ def test_plus_infinity_in_a_mask_is_refused_also_beside_nan(dtype):
         attend(*qkv(n_q=1, n_kv=2), mask=np.array([[NAN, INF]], dtype))
 
 
-def test_a_mask_of_nan_gives_nan_where_it_stands():
-    output, weights = attend(*qkv(n_q=2, n_kv=2), mask=np.array([[NAN, 0], [0, 0]]))
-    assert np.isnan(output[0]).all() and np.isnan(weights[0]).all()
-    assert np.isfinite(output[1]).all() and np.isfinite(weights[1]).all()
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ">f8"])
+@pytest.mark.parametrize(("number", "name"), [(NAN, "NaN"), (INF, r"\+inf")])
+def test_a_mask_of_nan_or_plus_infinity_is_refused(number, name, dtype):
+    with pytest.raises(ValueError, match=f"mask holds {name}: .* adds a finite number"):
+        attend(*qkv(n_q=2, n_kv=2), mask=np.array([[-INF, 0], [number, 0]], dtype))
+
+
+def test_a_float_mask_is_checked_without_a_copy():
+    mask = np.zeros((1000, 1000))
+    tracemalloc.start()
+    try:
+        attention._check_mask(mask, False, (1000, 1000))
+        assert tracemalloc.get_traced_memory()[1] < mask.nbytes / 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_without_a_mask_no_matrix_but_the_weights_is_made():
@@ -1018,11 +1047,59 @@ def test_entropy_rises_with_the_temperature(s, one, other):
     assert (cold <= hot + 1e-9).all()
 
 
-@pytest.mark.parametrize("function", [scores, lambda q, k: attend(q, k, np.ones((2, 1)))], ids=["scores", "attend"])
-def test_scores_below_what_the_dtype_holds_are_refused_not_taken_as_hidden(function):
-    query, key = np.full((1, 4), 3e38, np.float32), np.full((2, 4), -3e38, np.float32)
-    with pytest.raises(ValueError, match="below what float32 can hold: make query or key smaller"):
-        function(query, key)
+OVERFLOWS = {
+    "-inf": ([[1.0, 1.0]], [[-1.0, -1.0]]),
+    "+inf": ([[1.0, 1.0]], [[1.0, 1.0]]),
+    "NaN": ([[1.0, 1.0]], [[1.0, -1.0]]),
+    "beside": ([[0.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 1.0]]),
+}
+LARGE = {np.float32: 3e38, np.float64: 1e200}
+
+
+@pytest.mark.parametrize("dtype", LARGE)
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_scores_of_finite_numbers_beyond_what_the_dtype_holds_are_refused(name, dtype):
+    query, key = (np.array(a, dtype) * dtype(LARGE[dtype]) for a in OVERFLOWS[name])
+    value = np.ones((len(key), 1), dtype)
+    for function in (scores, lambda q, k: attend(q, k, value), lambda q, k: attend(q, k, value, [[True]])):
+        with pytest.raises(ValueError, match=f"beyond what {dtype.__name__} can hold: make query or key smaller"):
+            function(query, key)
+
+
+@pytest.mark.parametrize("scale", [None, -1, 1e-30, 1e5])
+@pytest.mark.parametrize("mask", [[[True, False]], [[0.0, -INF]]])
+def test_a_hidden_score_that_overflows_is_no_error(mask, scale):
+    arrays = [[1e200, 1e200]], [[1e-200, 0.0], [1e200, -1e200]], [[3.0], [4.0]]
+    assert attend(*arrays, np.array(mask), scale=scale)[0].tolist() == [[3.0]]
+    with pytest.raises(ValueError, match="beyond what float64"):
+        attend(*arrays, ~np.array([[True, False]]), scale=scale)
+
+
+def test_a_sum_that_overflows_before_it_is_scaled_is_refused():
+    with pytest.raises(ValueError, match="beyond what float64"):
+        scores(np.full((1, 8), 5e153), np.full((1, 8), 1e154), scale=1e-30)
+
+
+def test_the_largest_scores_are_taken():
+    top = float(np.finfo(np.float32).max)
+    assert scores(np.array([[top]], np.float32), np.ones((1, 1), np.float32)).tolist() == [[top]]
+    assert attend([[1e150]], [[1e150], [-1e150]], [[3.0], [4.0]])[0].tolist() == [[3.0]]
+
+
+@pytest.mark.parametrize("poison", [NAN, INF, -INF])
+def test_a_hidden_value_does_not_leak_beside_an_infinite_one_that_is_allowed(poison):
+    # inf - inf is NaN: not only the weight of what is hidden must be 0
+    zeros = np.zeros((2, 1))
+    assert attend(zeros[:1], zeros, [[INF], [poison]], np.array([[True, False]]))[0].tolist() == [[INF]]
+    output, _ = attend(zeros, zeros, [[INF], [poison]], is_causal=True)
+    assert output[0] == INF
+    np.testing.assert_array_equal(output[1], [poison if poison == INF else NAN])
+
+
+@pytest.mark.parametrize("dtypes", ["ffd", "eed", "efd", "fdd"])
+def test_scores_are_computed_in_the_dtype_of_all_arguments(dtypes):
+    arrays = [a.astype(dtype) for a, dtype in zip(qkv(d_k=40), dtypes)]
+    assert_same(attend(*arrays), attend(*(a.astype(float) for a in arrays)), rtol=1e-13)
 
 
 def test_a_key_of_minus_infinity_is_hidden():

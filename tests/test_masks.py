@@ -127,7 +127,7 @@ def test_causal_mask_with_the_cache_as_offset_is_the_last_rows_of_the_full_mask(
     assert_mask(causal_mask(new, n_kv, offset=n_kv - new), causal_mask(n_kv)[-new:])
 
 
-@pytest.mark.parametrize("far", [10, 2**31, 2**63, 10**30])
+@pytest.mark.parametrize("far", [10, 2**31, 2**62, 2**63 - 1])
 def test_any_offset_and_window_will_do(far):
     assert causal_mask(3, 4, far).all()
     assert not causal_mask(3, 4, -far).any()
@@ -136,6 +136,22 @@ def test_any_offset_and_window_will_do(far):
     assert not window_mask(3, 4, window=2, offset=-far).any()
     assert drawn(window_mask(3, 4, window=far, offset=far)) == ["xxxx", ".xxx", "..xx"]
     assert drawn(window_mask(3, 4, window=far, offset=-far)) == ["x...", "xx..", "xxx."]
+
+
+@pytest.mark.parametrize("far", [2**63, -(2**63) - 1, 10**30, 10**400, 10**5000], ids=["1", "2", "3", "4", "5"])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("offset", lambda far: causal_mask(3, offset=far)),
+        ("n_q", lambda far: causal_mask(far)),
+        ("n_kv", lambda far: causal_mask(3, far)),
+        ("window", lambda far: window_mask(3, window=far)),
+        ("n_kv", lambda far: padding_mask([2, 3], n_kv=far)),
+    ],
+)
+def test_what_is_beyond_int64_is_refused_by_name(name, function, far):
+    with pytest.raises(ValueError, match=f"{name} is beyond int64"):
+        function(far)
 
 
 # window_mask
@@ -301,6 +317,11 @@ def test_an_additive_mask_survives_the_way_there_and_back(added):
     assert np.array_equal(to_additive(to_boolean(added), added.dtype), added)
 
 
+def test_no_dtype_at_all_is_refused():
+    with pytest.raises(TypeError, match="dtype is None, but must be a floating-point type"):
+        to_additive([[True]], None)
+
+
 def test_additive_masks_are_float64_unless_told():
     assert to_additive([[True, False]]).dtype == np.float64
     assert to_additive([[True, False]], "float32").dtype == np.float32
@@ -311,6 +332,7 @@ def test_additive_masks_are_float64_unless_told():
 def test_the_byte_order_does_not_matter(name):
     mask = np.array([[True, False]])
     assert to_additive(mask, name).tolist() == [[0, -INF]]
+    assert to_additive(mask, name).dtype == np.dtype(name).newbyteorder("=")
     assert to_boolean(np.array([[0, -INF]], name)).tolist() == [[True, False]]
 
 
@@ -490,7 +512,7 @@ def test_the_memory_error_gives_both_sizes_in_mebibytes():
     with pytest.raises(MemoryError, match=r"a mask \(20000, 20000\) is for scores of 1,525 MiB .* than 1,024 MiB"):
         causal_mask(20000)
     with pytest.raises(MemoryError):
-        causal_mask(10**400)
+        causal_mask(2**62)
 
 
 @pytest.mark.parametrize("function", [combine_masks, to_additive, lambda m: to_boolean(to_additive(m))])

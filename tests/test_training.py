@@ -2,6 +2,7 @@
 
 import functools
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -92,6 +93,37 @@ def test_what_is_hidden_gets_no_gradient():
     for gradient, seen in zip(grads, ([1], [0, 1], [0, 1])):
         assert gradient[seen].any(axis=-1).all()
         assert not np.delete(gradient, seen, axis=0).any()
+
+
+@pytest.mark.parametrize("poison", [NAN, INF, -INF])
+@pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["grad_output", "query", "key", "value"])
+def test_nan_and_infinity_in_what_has_weight_zero_do_not_reach_the_gradients(place, poison):
+    query, key, value = (normal(2, 4, 3, seed=seed) for seed in range(3))
+    mask = (np.arange(4) < 3) & (np.arange(4) < 3)[:, None]  # query 3 and key 3 are hidden
+    _, weights = attention.scaled_dot_product_attention(query, key, value, mask)
+    arrays = [normal(2, 4, 3, seed=5), query, key, value]
+    clean = attention_backward(*arrays, weights)
+    arrays[place][:, 3, 1] = poison
+    for ours, expected in zip(attention_backward(*arrays, weights), clean):
+        np.testing.assert_allclose(ours, expected, rtol=1e-14)
+
+
+def test_a_value_of_nan_reaches_the_gradients_of_those_who_see_it_alone():
+    query, key, value = normal(3, 4, 6)
+    value[3] = NAN
+    _, weights = attention.scaled_dot_product_attention(query, key, value, is_causal=True)
+    grad_query, _, grad_value = attention_backward(normal(4, 6), query, key, value, weights)
+    assert np.isfinite(grad_query[:3]).all()
+    assert np.isnan(grad_query[3]).all()
+    assert np.isfinite(grad_value).all()
+
+
+def test_gradients_that_underflow_and_infinity_in_what_is_hidden_raise_no_flag():
+    query, key, value, weights = np.ones((2, 3)), np.ones((4, 3)), np.ones((4, 2)), np.array([[1 / 3] * 3 + [0]] * 2)
+    value[3] = INF
+    with np.errstate(all="raise"):
+        for size in (1e-308, 0):
+            assert not attention_backward(np.full((2, 2), size), query, key, value, weights)[1][3].any()
 
 
 def test_gradients_of_float16_are_computed_in_float32():
@@ -218,6 +250,70 @@ def test_adam_refuses_parameters_that_take_no_small_steps(bad):
         Adam(dict(a=bad))
 
 
+@pytest.mark.parametrize("bad", [[np.zeros(2)], None, np.zeros(2)], ids=["list", "none", "array"])
+def test_adam_takes_nothing_but_dicts(bad):
+    with pytest.raises(TypeError, match="parameters is of type .*, but must be a dict"):
+        Adam(bad)
+    adam = Adam(dict(a=np.zeros(2)))
+    with pytest.raises(TypeError, match="gradients is of type .*, but must be a dict"):
+        adam.update(bad)
+    assert adam.steps == 0
+
+
+def test_adam_refuses_parameters_that_cannot_change_in_place():
+    fixed = np.zeros(2)
+    fixed.flags.writeable = False
+    for bad, error, words in (
+        (np.float32(1), TypeError, "is of type float32, but must be an array"),
+        (np.ma.zeros(2), TypeError, "is of type MaskedArray"),
+        (fixed, ValueError, "is read-only"),
+        (np.broadcast_to(np.zeros(1), 2), ValueError, "is read-only"),
+    ):
+        with pytest.raises(error, match=r"parameters\['b'\] " + words):
+            Adam(dict(a=np.zeros(1), b=bad))
+
+
+def test_adam_takes_arrays_of_no_axes():
+    parameters = dict(a=np.array(1.0))
+    Adam(parameters, rate=0.01).update(dict(a=5))
+    assert parameters["a"] == pytest.approx(0.99)
+
+
+@pytest.mark.parametrize("bad", [np.array([1j, 2]), ["x", "y"], [True, False], [None, 1.0], np.ma.ones(2)], ids=repr)
+def test_adam_refuses_gradients_that_are_not_numbers_by_name_and_changes_nothing(bad):
+    parameters = dict(a=np.zeros(2), b=np.zeros(2))
+    adam = Adam(parameters)
+    with pytest.raises(TypeError, match=r"gradients\['b'\]"):
+        adam.update(dict(a=np.ones(2), b=bad))
+    assert adam.steps == 0
+    assert not any(array.any() for d in (parameters, adam.means, adam.squares) for array in d.values())
+
+
+@pytest.mark.parametrize("dtype", [list, np.int8, np.uint8, np.float16, np.float64])
+def test_adam_takes_gradients_of_any_kind_of_number(dtype):
+    ours, expected = dict(a=np.zeros(2)), dict(a=np.zeros(2))
+    gradient = [100, 3]
+    for parameters, g in ((ours, gradient if dtype is list else np.array(gradient, dtype)), (expected, [100.0, 3.0])):
+        adam = Adam(parameters, rate=0.1)
+        for _ in range(3):
+            adam.update(dict(a=g))
+    np.testing.assert_allclose(ours["a"], expected["a"], rtol=1e-6)
+    np.testing.assert_allclose(adam.squares["a"], np.square(gradient) * (1 - 0.999**3))
+
+
+def test_adam_squares_gradients_of_float16_in_float32():
+    adam = Adam(dict(a=np.zeros(1)))
+    adam.update(dict(a=np.array([300], np.float16)))
+    np.testing.assert_allclose(adam.squares["a"], 90)
+
+
+def test_adam_lets_small_squares_underflow_in_silence():
+    parameters = dict(a=np.zeros(2, np.float32))
+    with np.errstate(all="raise"):
+        Adam(parameters).update(dict(a=np.full(2, 1e-30, np.float32)))
+    assert (parameters["a"] < 0).all()
+
+
 @pytest.mark.parametrize("gradients", [{}, dict(b=np.ones(2)), dict(a=np.ones(3)), dict(a=np.ones((2, 1)))])
 def test_adam_refuses_gradients_of_other_names_or_shapes(gradients):
     parameters = dict(a=np.ones(2))
@@ -289,6 +385,13 @@ def test_a_run_may_be_the_whole_vocabulary_and_all_but_one_token_of_the_row():
 def test_tasks_refuse_sizes_that_do_not_fit(task, options, words):
     with pytest.raises(ValueError, match=words):
         task(np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize("task", [RANDOM, REPEATED])
+@pytest.mark.parametrize("rng", [None, 5, np.random, np.random.RandomState(0)], ids=["none", "seed", "module", "old"])
+def test_tasks_draw_from_a_generator_alone(task, rng):
+    with pytest.raises(TypeError, match="rng is .*, but must be a np.random.Generator"):
+        task(rng)
 
 
 @pytest.mark.parametrize("bad", [2.0, "3", None, True])
@@ -473,12 +576,48 @@ def test_the_model_computes_in_its_dtype(dtype):
         (dict(scale="no"), TypeError, "scale"),
         (dict(dtype=np.float16), TypeError, "dtype is .*float16.*, but must be float32 or float64"),
         (dict(dtype=int), TypeError, "dtype"),
-        (dict(is_causal=1), TypeError, "is_causal is 1"),
+        (dict(dtype=None), TypeError, "dtype is None"),
+        (dict(dtype="nonsense"), TypeError, "dtype is 'nonsense', but must be float32 or float64"),
+        (dict(seed=-1), ValueError, "seed is -1, but must be 0 or more"),
+        (dict(seed="a"), TypeError, "seed is 'a', but must be one whole number"),
+        (dict(seed=None), TypeError, "seed is None"),
     ],
 )
 def test_a_model_that_makes_no_sense_is_refused(options, error, words):
     with pytest.raises(error, match=words):
         AttentionModel(**{**dict(vocabulary=4, length=4), **options}).logits([[0, 1]])
+
+
+@pytest.mark.parametrize("bad", [1, "no", None])
+def test_a_model_refuses_is_causal_that_is_not_a_boolean_when_it_is_made(bad):
+    with pytest.raises(TypeError, match=f"is_causal is {bad!r}, but must be True or False"):
+        AttentionModel(4, 4, is_causal=bad)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "f4", np.dtype("f4"), np.float32])
+def test_a_model_takes_any_name_of_its_dtype(dtype):
+    assert {a.dtype for a in AttentionModel(4, 4, dtype=dtype).parameters.values()} == {np.dtype(np.float32)}
+    assert AttentionModel(4, 4, dtype=float).parameters["E"].dtype == F64
+
+
+def test_weights_and_gradients_underflow_in_silence():
+    model = AttentionModel(5, 6, width=8, heads=2)
+    for parameter in model.parameters.values():
+        parameter *= 30
+    with np.errstate(all="raise"):
+        model.loss_and_gradients(*batch_of(5, 6))
+        model.evaluate(*batch_of(5, 6))
+
+
+def test_a_large_vocabulary_needs_no_square_of_it():
+    model, batch = AttentionModel(4000, 4, width=2), ([[1, 3999]], [[0, 3999]], [[True, True]])
+    tracemalloc.start()
+    try:
+        gradients = model.loss_and_gradients(*batch)[2]
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+    assert np.flatnonzero(gradients["E"].any(axis=1)).tolist() == [1, 3999]
 
 
 TOKENS = [[0, 1, 2]]
@@ -545,6 +684,25 @@ def test_training_reduces_the_loss_and_equal_seeds_give_equal_curves():
     assert one[-10:].mean() < one[:10].mean() - 0.5
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("task", "words"),
+    [
+        (lambda rng: None, "task gives NoneType, but must give a batch: tokens, targets and counted"),
+        (lambda rng: ([[0]], [[0]]), "task gives tuple"),
+        (5, "task is 5, but must be a function"),
+    ],
+)
+def test_training_refuses_a_task_that_gives_no_batch(task, words):
+    with pytest.raises(TypeError, match=words):
+        next(train(AttentionModel(16, 16), task, 1, 0.1))
+
+
+@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), ("a", TypeError), (None, TypeError), (1.0, TypeError)])
+def test_training_refuses_a_seed_that_is_not_a_whole_number(seed, error):
+    with pytest.raises(error, match=f"seed is {seed!r}"):
+        next(train(AttentionModel(16, 16), RANDOM, 1, 0.1, seed))
 
 
 @pytest.mark.parametrize(("steps", "rate", "words"), [(0, 0.1, "steps is 0"), (3, -1, "rate is -1")])
