@@ -4,54 +4,30 @@
 """
 
 import fractions
-import functools
 import math
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
-from hypothesis import HealthCheck, assume, given, settings
+from common import INF, NAN, qkv, silent
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attn_helpers import attention
 
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")  # a busy machine is no failure
-
 RNG = np.random.default_rng(7)
-INF, NAN = np.inf, np.nan
 TINY = [5e-324, 1e-320, 1e-310, 1e-46, 1e-45, 1e-40, 1e-30]  # subnormal for float64, then for float32
 HUGE = [1e30, 3e38, 1e39, 1e300, 1.7e308]  # beyond float32's range from 1e39
 EPS = {np.float64: 1e-12, np.float32: 1e-5, np.float16: 2e-3}
-
-
-def silent(function):
-    """The function, failing on any floating-point flag and any warning."""
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return function(*args, **kwargs)
-
-    return call
 
 
 softmax = silent(attention.softmax)
 scores = silent(attention.scores)
 attend = silent(attention.scaled_dot_product_attention)
 entropy = silent(attention.entropy)
-
-
-def qkv(n_q=3, n_kv=5, d_k=4, d_v=6, lead=(), dtype=np.float64, seed=0):
-    """Query, key and value of unequal sizes, so that a mixed-up axis shows."""
-    rng = np.random.default_rng(seed)
-    shapes = (*lead, n_q, d_k), (*lead, n_kv, d_k), (*lead, n_kv, d_v)
-    return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
 
 
 def loop(query, key, value, mask=None, is_causal=False, scale=None):

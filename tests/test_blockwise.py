@@ -4,38 +4,22 @@
 """
 # ruff: noqa: E741 (the running sum is called l in the papers)
 
-import functools
 import math
 import tracemalloc
-import warnings
 
+import common
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from common import INF, NAN, silent
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from attn_helpers import attention, blockwise
 
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")  # a busy machine is no failure
-
 RNG = np.random.default_rng(5)
-INF, NAN = np.inf, np.nan
 MIB = 2**20
 BLOCKS = [1, 2, 3, 5, 7, 64]  # tiles of one, uneven, whole
-
-
-def silent(function):
-    """The function, failing on any floating-point flag and any warning."""
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return function(*args, **kwargs)
-
-    return call
 
 
 attend = silent(blockwise.blockwise_attention)
@@ -47,11 +31,9 @@ def full(*args, **kwargs):
     return attention.scaled_dot_product_attention(*args, **kwargs)[0]
 
 
-def qkv(n_q=7, n_kv=11, d_k=4, d_v=6, lead=(), dtype=np.float64, seed=0):
-    """Query, key and value of unequal sizes, so that a mixed-up axis shows."""
-    rng = np.random.default_rng(seed)
-    shapes = (*lead, n_q, d_k), (*lead, n_kv, d_k), (*lead, n_kv, d_v)
-    return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
+def qkv(n_q=7, n_kv=11, *sizes, **options):
+    """More keys than queries, in several tiles."""
+    return common.qkv(n_q, n_kv, *sizes, **options)
 
 
 def assert_same(ours, theirs, atol=1e-12):

@@ -6,11 +6,11 @@ import itertools
 import math
 import tracemalloc
 import types
-import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from common import INF, NAN, qkv, silent
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper
@@ -19,25 +19,9 @@ from onnx.reference import ReferenceEvaluator
 
 from attn_helpers import attention, masks, rope
 
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")  # a busy machine is no failure
-
 importlib.import_module("onnx.backend.test.case.node.attention")  # adds its cases to the list in onnx_cases
 
-INF, NAN = np.inf, np.nan
 FLOATS = [np.float16, np.float32, np.float64, np.longdouble]
-
-
-def silent(function):
-    """The function, failing on any floating-point flag and any warning."""
-
-    @functools.wraps(function)
-    def call(*args, **kwargs):
-        with np.errstate(all="raise"), warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return function(*args, **kwargs)
-
-    return call
 
 
 causal_mask = silent(masks.causal_mask)
@@ -52,13 +36,6 @@ CREATORS = {
     "window": functools.partial(window_mask, window=1),
     "padding": lambda n_q, n_kv: padding_mask([0] * n_q, n_kv),
 }
-
-
-def qkv(n_q=3, n_kv=5, d_k=4, d_v=6, lead=(), dtype=np.float64, seed=0):
-    """Query, key and value of unequal sizes, so that a mixed-up axis shows."""
-    rng = np.random.default_rng(seed)
-    shapes = (*lead, n_q, d_k), (*lead, n_kv, d_k), (*lead, n_kv, d_v)
-    return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
 
 
 def loop(query, key, value, sees):

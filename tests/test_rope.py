@@ -6,11 +6,11 @@
 import cmath
 import functools
 import importlib
-import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from common import INF, NAN, silent
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.backend.test.case import node as onnx_cases
@@ -18,21 +18,12 @@ from onnx.reference import ReferenceEvaluator
 
 from attn_helpers import attention, rope
 
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")  # a busy machine is no failure
-
 importlib.import_module("onnx.backend.test.case.node.rotaryembedding")  # adds its cases to the list in onnx_cases
 
-INF, NAN = np.inf, np.nan
 LAYOUTS = pytest.mark.parametrize("interleaved", [False, True])
 
 
-@functools.wraps(rope.apply_rope)
-def apply_rope(*args, **kwargs):
-    """The function, failing on any floating-point flag and any warning."""
-    with np.errstate(all="raise"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return rope.apply_rope(*args, **kwargs)
+apply_rope = silent(rope.apply_rope)
 
 
 def normal(*shape, dtype=np.float64, seed=0):
