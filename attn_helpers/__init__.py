@@ -1,46 +1,59 @@
 """Helpers of the attention notebooks: the maths, real data, pictures, sliders, exercises."""
 
-from attn_helpers import plots, training
+from attn_helpers import fetching, plots, training
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.blockwise import blockwise_attention
 from attn_helpers.exercises import check, predict
 from attn_helpers.explorers import (
+    forming_explorer,
     head_explorer,
     hull_explorer,
     kernel_explorer,
     mask_explorer,
+    model_explorer,
     pipeline_explorer,
     rope_explorer,
     scaling_explorer,
     sense_explorer,
     temperature_explorer,
 )
+from attn_helpers.heads import head_statistics, merge_heads, multi_head_attention, split_heads
 from attn_helpers.masks import causal_mask, combine_masks, padding_mask, to_additive, to_boolean, window_mask
 from attn_helpers.rope import apply_rope
 from attn_helpers.samples import (
+    MINILM_CHANGED,
     MINILM_HEADS,
     MINILM_SENTENCES,
+    MODELS,
     RELATIONS,
     SENTENCES,
     SMOLLM2_HEADS,
     SMOLLM2_TEXTS,
+    ablation,
     bank_senses,
+    head_survey,
     minilm_head,
+    minilm_layer,
+    minilm_maps,
     minilm_states,
     padded_batch,
     smollm2_head,
+    smollm2_maps,
     vocabulary,
     word_relation,
     word_vectors,
 )
 
 __all__ = [
+    "MINILM_CHANGED",
     "MINILM_HEADS",
     "MINILM_SENTENCES",
+    "MODELS",
     "RELATIONS",
     "SENTENCES",
     "SMOLLM2_HEADS",
     "SMOLLM2_TEXTS",
+    "ablation",
     "apply_rope",
     "bank_senses",
     "causal_mask",
@@ -48,12 +61,21 @@ __all__ = [
     "check",
     "combine_masks",
     "entropy",
+    "fetching",
+    "forming_explorer",
     "head_explorer",
+    "head_statistics",
+    "head_survey",
     "hull_explorer",
     "kernel_explorer",
     "mask_explorer",
+    "merge_heads",
     "minilm_head",
+    "minilm_layer",
+    "minilm_maps",
     "minilm_states",
+    "model_explorer",
+    "multi_head_attention",
     "padded_batch",
     "padding_mask",
     "pipeline_explorer",
@@ -65,7 +87,9 @@ __all__ = [
     "scores",
     "sense_explorer",
     "smollm2_head",
+    "smollm2_maps",
     "softmax",
+    "split_heads",
     "temperature_explorer",
     "to_additive",
     "to_boolean",

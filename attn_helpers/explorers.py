@@ -17,13 +17,19 @@ from attn_helpers.samples import (
     SMOLLM2_HEADS,
     SMOLLM2_TEXTS,
     bank_senses,
+    head_survey,
     minilm_head,
+    minilm_maps,
     smollm2_head,
+    smollm2_maps,
     word_vectors,
 )
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """The values of d_k on the slider."""
+
+READERS = {"MiniLM": (minilm_maps, MINILM_SENTENCES, "money"), "SmolLM2": (smollm2_maps, SMOLLM2_TEXTS, "random")}
+"""Of each model: its maps on a text, the texts, and the one shown first."""
 
 
 def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary", "bank", "week", "she", "river")):
@@ -137,6 +143,45 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
         head=_choice("head", heads),
         sentence=_choice("sentence", sentences),
     )
+
+
+def model_explorer():
+    """Look at every head of two trained models: its map on a text, and what it does over many texts.
+
+    The texts and the numbers of layers and heads follow the model. The statistics are those of
+    head_survey; the grey ticks are the medians over all heads of the model.
+    """
+    surveys = {model: head_survey(model) for model in READERS}
+    medians = {model: {name: np.median(s) for name, s in survey.items()} for model, survey in surveys.items()}
+    labels = [read(text).tokens for read, texts, _ in READERS.values() for text in texts]
+
+    def compute(**asked):
+        model, text, layer, head = _within_model(surveys, **asked)
+        tokens, weights = READERS[model][0](text)
+        measured = {name: statistic[layer, head] for name, statistic in surveys[model].items()}
+        shown = dict(labels=tokens, weights=weights[layer, head], measured=measured, medians=medians[model])
+        return dict(head=f"{model} {layer}.{head}", text=text, **shown)
+
+    models, texts = _choice("model", READERS), _choice("text", MINILM_SENTENCES)
+    texts.value = "money"
+    layers, heads = _whole("layer", 2, 0, 5), _whole("head", 0, 0, 11)
+    models.observe(lambda _change: _follow_model(live, surveys), "value")
+    live = Live(moving.surveyed(labels), compute, model=models, text=texts, layer=layers, head=heads)
+    return live
+
+
+def forming_explorer(labels, steps, losses, maps):
+    """Watch heads form during training, step by step.
+
+    labels  n strings, at most 32, the tokens that the maps are about
+    steps   (m,) whole numbers, rising
+    losses  {name: (m,)} of one to three models, maps {name: (m, n, n)} of one to three heads
+    The statistics are those of head_statistics on these tokens.
+    """
+    picture = moving.forming(labels, steps, losses, maps)
+    steps = np.asarray(steps).tolist()
+    step = widgets.SelectionSlider(options=steps, value=steps[-1], description="step", **_SHAPE)
+    return Live(picture, lambda step: dict(step=step), step=step)
 
 
 def rope_explorer(heads=("16.0", "1.2", "18.6"), text="random", query=None):
@@ -270,6 +315,27 @@ def scaling_explorer(positions=16, queries=200, seed=0):
             value=1, base=2, min=-3, max=5, step=0.25, description="temperature", readout_format=".3g", **_SHAPE
         ),
     )
+
+
+def _within_model(surveys, model, text, layer, head):
+    """The same, or the nearest that the model has: sliders move one after the other."""
+    _, texts, first = READERS[model]
+    layers, heads = surveys[model]["first"].shape
+    return model, text if text in texts else first, min(layer, layers - 1), min(head, heads - 1)
+
+
+def _follow_model(live, surveys):
+    """Give the sliders what the model has; none of them draws, for the model's own move does."""
+    model, *values = _within_model(surveys, **live.values)
+    _, *others = live.controls.values()
+    for control in others:
+        control.unobserve(live._on_change, "value")
+    texts, layers, heads = others
+    texts.options = READERS[model][1]
+    layers.max, heads.max = (size - 1 for size in surveys[model]["first"].shape)
+    for control, value in zip(others, values):
+        control.value = value
+        control.observe(live._on_change, "value")
 
 
 def _project(head):

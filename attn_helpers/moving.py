@@ -2,12 +2,14 @@
 the text summary of what they now show. Live puts sliders above it."""
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 from matplotlib.tri import Triangulation
 
-from attn_helpers.attention import _array
+from attn_helpers.attention import _array, _number, _real
+from attn_helpers.heads import head_statistics
 from attn_helpers.masks import _boolean
 from attn_helpers.picture import (
     AXES,
@@ -31,7 +33,12 @@ from attn_helpers.picture import (
     _texts,
     _token_ticks,
     styled,
+    table,
 )
+from attn_helpers.plots import _check_dict
+
+SHARES = ("previous", "next", "self", "first", "delimiter", "duplicate", "induction")
+"""The statistics of head_statistics that are shares of a head's weight."""
 
 
 @styled
@@ -175,15 +182,86 @@ def head_map(sentences):
     picture.set_layout_engine("none")  # the room is made for the longest labels, whichever are shown first
 
     def show(name, labels, weights, facts):
-        n, weights = len(labels), _check_map(name, weights, labels, labels, (0, 1))
+        weights = _check_map(name, weights, labels, labels, (0, 1))
         image.set_data(weights)
-        image.set_extent((-0.5, n - 0.5, n - 0.5, -0.5))
-        ax.set(xlim=(-0.5, n - 0.5), ylim=(n - 0.5, -0.5))
-        _token_ticks(ax, labels, labels)
+        _relabel(image, labels)
         title.set_text(f"{name}\n{facts}")
         return f"{name}: {facts}\n{_read_map('', weights, labels, labels, AXES, False)}"
 
     return _moving(picture, show, image, ax.xaxis, ax.yaxis, title)
+
+
+@styled
+def surveyed(texts):
+    """The map of a head on one text, beside what the head does over many texts.
+
+    texts  the labels of each, a list of strings
+    show(head, text, labels, weights (n, n), measured, medians): measured and medians are dicts of
+    the statistics of head_statistics, of this head and the medians over all heads of its model
+    """
+    texts = [_texts("labels", labels) for labels in texts]
+    picture = Picture(9.8, 5.7, LIVE_DPI)
+    picture.get_layout_engine().set(wspace=0.06)
+    grid = picture.add_gridspec(2, 2, width_ratios=(2, 1), height_ratios=(4, 1))
+    image = _surveyed_map(picture.add_subplot(grid[:, 0]), texts)
+    bars, numbers, ticks = _surveyed_bars(picture.add_subplot(grid[0, 1]))
+    left, right = image.axes, ticks.axes
+    titles = (
+        left.set_title("title", loc="left", parse_math=False),
+        right.set_title("title\nfacts", loc="left", fontsize=9.5),
+    )
+    picture.draw_without_rendering()
+    picture.set_layout_engine("none")  # the room is made for the longest labels, whichever are shown first
+    axes = [left.add_artist(_KeptAxis(axis)) for axis in (left.xaxis, left.yaxis)]
+
+    def show(head, text, labels, weights, measured, medians):
+        title, labels = f'{head} on "{text}"', tuple(_texts("labels", labels))
+        weights = _check_map(title, weights, labels, labels, (0, 1))
+        measured, medians = _check_survey("measured", measured), _check_survey("medians", medians)
+        if axes[0].labels != labels:
+            _relabel(image, labels)
+            axes[0].labels = axes[1].labels = labels
+        image.set_data(weights)
+        _set_bars(bars, numbers, [measured[name] for name in SHARES], "{:.2f}")
+        ticks.set_xdata([medians[name] for name in SHARES])
+        titles[0].set_text(title)
+        facts = f"entropy {measured['entropy']:.2f} bits, distance {measured['distance']:.1f}"
+        titles[1].set_text(f"{head} over many texts\n{facts}")
+        return f"{_read_map(title, weights, labels, labels, AXES, False)}\n\n{_read_survey(head, measured, medians)}"
+
+    return _moving(picture, show, image, *axes, *titles, *bars, *numbers, ticks)
+
+
+@styled
+def forming(labels, steps, losses, maps):
+    """Losses during training, and the maps of a few heads at one step of it.
+
+    labels  n strings, at most 32; steps (m,) whole numbers, rising
+    losses  {name: (m,)} of one to three models; maps {name: (m, n, n)} of one to three heads
+    show(step): one of steps
+    """
+    labels, steps = _check_steps(labels, steps)
+    losses, maps = _check_losses(losses, len(steps)), _check_maps(maps, labels, len(steps))
+    measured = {name: _measure(name, values, labels) for name, values in maps.items()}
+    side = min(max(2.8, 0.15 * len(labels)), 8.1 / len(maps))  # inches of a map
+    picture = Picture(max(6.6, 1.7 + side * len(maps)), 3.3 + side, LIVE_DPI)
+    top, bottom = picture.subfigures(2, 1, height_ratios=(1.9, 1.4 + side))
+    dots, title = _loss_curves(top, steps, losses)
+    images, heads = _forming_maps(bottom, labels, maps, side)
+
+    def show(step):
+        at = steps.index(step)
+        for dot, values in zip(dots, losses.values()):
+            dot.set_data([step], [values[at]])
+        title.set_text(f"step {step}")
+        for image, head, (name, values) in zip(images, heads, maps.items()):
+            image.set_data(values[at])
+            head.set_text("\n".join([name, *_read_measured(measured[name], at, 2)]))
+        lines = [f"step {step}: " + ", ".join(f"loss {name} {values[at]:.3f}" for name, values in losses.items())]
+        lines += [f"{name}: {', '.join(_read_measured(measured[name], at, 3))}" for name in maps]
+        return "\n".join(lines)
+
+    return _moving(picture, show, *dots, title, *images, *heads)
 
 
 @styled
@@ -446,6 +524,139 @@ def scaling(widths, positions):
 def _moving(picture, show, *artists):
     picture.show, picture.moving = show, list(artists)
     return picture
+
+
+class _KeptAxis(Artist):
+    """An axis that is drawn once for each value of labels, and then kept as pixels: 50 words take 50 ms."""
+
+    def __init__(self, axis):
+        super().__init__()
+        self.axis, self.labels, self._kept = axis, None, {}
+        axis.set_animated(True)
+
+    def draw(self, renderer):
+        key = self.labels, renderer.dpi
+        if key in self._kept:
+            renderer.restore_region(self._kept[key])
+        else:
+            self.axis.draw(renderer)
+            self._kept[key] = renderer.copy_from_bbox(self.axis.get_tightbbox(renderer).padded(2))
+
+
+def _surveyed_map(ax, texts):
+    """The image of a map, with room for the longest labels of all texts."""
+    longest = [max((label for labels in texts for label in labels), key=len)] * max(map(len, texts))
+    image = _map(ax, np.zeros((len(longest), len(longest))), (0, 1))
+    _relabel(image, longest)
+    ax.tick_params(labelsize=8.5)
+    ax.set(xlabel=AXES[1], ylabel=AXES[0])
+    ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8, pad=0.02)
+    return image
+
+
+def _surveyed_bars(ax):
+    """Bars for SHARES, their numbers, and a tick over each at the median of all heads."""
+    rows = np.arange(len(SHARES))
+    bars, numbers = _bars(ax, SHARES, np.zeros(len(SHARES)), BLUE, "{:.2f}", 0, 1)
+    (ticks,) = ax.plot(rows * 0.0, rows - 0.36, "|", ms=9, mew=2, color=GREY, ls="none", label="median of all heads")
+    ax.set_xlabel("mean weight")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.16), borderaxespad=0, handlelength=1)
+    return bars, numbers, ticks
+
+
+def _relabel(image, labels):
+    """Fit the axes of a map to other labels."""
+    end = len(labels) - 0.5
+    image.set_extent((-0.5, end, end, -0.5))
+    image.axes.set(xlim=(-0.5, end), ylim=(end, -0.5))
+    _token_ticks(image.axes, labels, labels)
+
+
+def _check_survey(name, statistics):
+    _check_dict(name, statistics, "{statistic: number}")
+    for statistic in (*SHARES, "entropy", "distance"):
+        if statistic not in statistics:
+            raise ValueError(f"{name} has no {statistic!r}, but only {list(statistics)}")
+        _number(f"{name} {statistic!r}", statistics[statistic])
+    return statistics
+
+
+def _read_survey(head, measured, medians):
+    names = [*SHARES, "entropy", "distance"]
+    columns = {"mean over many texts": names, head: [measured[name] for name in names]}
+    return table({**columns, "median of all heads": [medians[name] for name in names]})
+
+
+def _check_steps(labels, steps):
+    labels, steps = _texts("labels", labels), _array("steps", steps)
+    if len(labels) > 32:
+        raise ValueError(f"there are {len(labels)} labels, but a map that moves has room for 32: show a part of them")
+    if steps.ndim != 1 or not steps.size or steps.dtype.kind not in "iu" or (steps[1:] <= steps[:-1]).any():
+        raise ValueError(f"steps is {steps} of {steps.dtype}, but must be whole numbers (m,), one or more, rising")
+    return labels, steps.tolist()
+
+
+def _check_few(name, given, form):
+    """The entries of a dict, as real numbers by name."""
+    _check_dict(name, given, form)
+    if len(given) > len(COLORS):
+        raise ValueError(f"{name} has {len(given)} entries, {list(given)}, but there is room for {len(COLORS)}")
+    return {one: _real(f"{name} {one!r}", values) for one, values in given.items()}
+
+
+def _check_losses(losses, m):
+    losses = _check_few("losses", losses, "{name: loss at each step}")
+    for name, values in losses.items():
+        _check_shape(f"losses {name!r}", values, (m,))
+        if not np.isfinite(values).all():
+            raise ValueError(f"losses {name!r} holds NaN or infinity, which cannot be drawn")
+    return losses
+
+
+def _check_maps(maps, labels, m):
+    maps = _check_few("maps", maps, "{name: map at each step}")
+    for name, values in maps.items():
+        _check_shape(f"maps {name!r}", values, (m, len(labels), len(labels)))
+        for values_then in values:
+            _check_map(name, values_then, labels, labels, (0, 1))
+    return maps
+
+
+def _measure(name, values, labels):
+    """What a head looks at, at each step; without what there is none of."""
+    try:
+        found = head_statistics(values, tokens=labels)  # (m,) each
+    except ValueError as error:
+        raise ValueError(f"maps {name!r}: {error}") from None
+    return {key: found[key] for key in ("previous", "first", "induction") if not np.isnan(found[key]).all()}
+
+
+def _read_measured(measured, at, digits):
+    return [f"{name} {values[at]:.{digits}f}" for name, values in measured.items()]
+
+
+def _loss_curves(figure, steps, losses):
+    """A dot on each curve, and the title."""
+    ax, dots = figure.subplots(), []
+    for (name, values), color in zip(losses.items(), COLORS):
+        ax.plot(steps, values, color=color, label=name)
+        dots += ax.plot(steps[-1:], values[-1:], "o", color=color, ms=8, mec="white", zorder=4)
+    ax.set(xlabel="step", ylabel="loss", ylim=_padded([0, *np.concatenate(list(losses.values()))]))
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(losses), borderaxespad=0.1, handlelength=1.4)
+    return dots, ax.set_title("", loc="left")
+
+
+def _forming_maps(figure, labels, maps, side):
+    """An image for each map, and its title."""
+    axes = figure.subplots(1, len(maps), sharey=True, squeeze=False)[0]
+    images = [_map(ax, values[-1], (0, 1)) for ax, values in zip(axes, maps.values())]
+    for ax in axes:
+        _token_ticks(ax, labels, labels)
+        ax.tick_params(labelsize=min(9, max(5.5, 62 * side / len(labels))))  # points
+        ax.set_xlabel(AXES[1])
+    axes[0].set_ylabel(AXES[0])
+    figure.colorbar(images[0], ax=list(axes), label="weight", shrink=0.8, pad=0.02)
+    return images, [ax.set_title("name\n\n\n", loc="left", fontsize=9.5, parse_math=False) for ax in axes]
 
 
 def _check_shape(name, values, shape):

@@ -9,6 +9,7 @@ import numpy as np
 import PIL.Image
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from attn_helpers.attention import _real
@@ -19,8 +20,16 @@ MOST = 80  # tokens in one direction of a picture: more could not be read, and w
 HIDDEN = "#D9D9D9"  # what a mask takes away
 LIVE_DPI = 100  # a picture that moves has a quarter of the pixels of one that stands still
 AXES = ("query (row)", "key (column)")  # of every attention map
+FONTS = (  # the first has no Chinese, Japanese and Korean signs; the others have them on Linux, Windows, macOS
+    "DejaVu Sans",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Hiragino Sans GB",
+    "Arial Unicode MS",
+)
 STYLE = {
-    "font.family": "DejaVu Sans",
     "font.size": 10,
     "axes.titlesize": 10.5,
     "axes.titlelocation": "left",
@@ -80,10 +89,16 @@ def styled(function):
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        with matplotlib.rc_context(STYLE):
+        with matplotlib.rc_context({"font.family": _fonts(), **STYLE}):
             return function(*args, **kwargs)
 
     return wrapper
+
+
+def _fonts():
+    """The first of FONTS, and those others that are installed: matplotlib would warn of each that is not."""
+    installed = fontManager.get_font_names()
+    return [FONTS[0], *(name for name in FONTS[1:] if name in installed)]
 
 
 def table(columns):

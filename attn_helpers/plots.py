@@ -27,6 +27,8 @@ from attn_helpers.picture import (
     table,
 )
 
+FRAMES = (ORANGE, BLUE, "#CC79A7", "#000000", GREEN, "#56B4E9")  # of heads that are marked
+
 
 @styled
 def scores_and_weights(labels, scores, weights):
@@ -179,6 +181,37 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     picture.summary = "\n\n".join(
         _read_map(title, values, *sides[title], axes, sums) for title, values in panels.items()
     )
+    return picture
+
+
+@styled
+def thumbnails(maps, marks=None):
+    """All heads of a model as small maps on one colour scale: a row for each layer, a column for each head.
+
+    maps   (layers, heads, n, n) of weights from 0 to 1, n at least 2
+    marks  {"layer.head": what it does} of at most six heads, which get a frame and a line in the legend
+    Where there are many more layers than heads, they stand in blocks side by side.
+    """
+    maps = _check_heads(maps)
+    layers, heads, n, _ = maps.shape
+    marks = _check_marks({} if marks is None else marks, layers, heads)
+    blocks, side = _fold(layers, heads)
+    rows, pitch = math.ceil(layers / blocks), n + max(1, round(n / 8))  # pitch: a map and the gap after it
+    width = max(4.6, 0.9 + blocks * (heads * side + 0.35))
+    picture = Picture(width, 0.85 + rows * side + 0.24 * math.ceil(len(marks) / 3))
+    axes = picture.subplots(1, blocks, squeeze=False)[0]
+    for block, ax in enumerate(axes):
+        numbers = range(block * rows, min(layers, (block + 1) * rows))
+        image = _map(ax, _mosaic(maps[numbers], rows, pitch), (0, 1))
+        image.set_cmap(image.cmap.with_extremes(bad="white"))
+        _number_heads(ax, numbers, heads, n, pitch)
+    axes[0].set_ylabel("layer")
+    picture.supxlabel(f"head; in each map: {AXES[0]}, {AXES[1]}", fontsize=10)
+    frames = [_frame(axes, rows, n, pitch, *place, color) for (place, _), color in zip(marks.values(), FRAMES)]
+    if marks:
+        _name_frames(picture, frames, [f"{head} {text}" for head, (_, text) in marks.items()])
+    picture.colorbar(image, ax=list(axes), label="weight", shrink=0.8, pad=0.01, aspect=30)
+    picture.summary = _read_heads(maps, marks)
     return picture
 
 
@@ -341,6 +374,84 @@ def _read_curves(title, x, lines, xlabel):
     for name, rows in lines.items():
         columns[name if len(rows) == 1 else f"{name} (mean of {len(rows)})"] = [f"{v:.3g}" for v in rows.mean(0)[some]]
     return f"{title}\n{table(columns)}".strip("\n")
+
+
+def _check_heads(maps):
+    maps = _real("maps", maps)
+    if maps.ndim != 4 or maps.shape[2] != maps.shape[3] or not maps.size or not 2 <= maps.shape[3] <= MOST:
+        raise ValueError(f"maps has shape {maps.shape}, but must have (layers, heads, n, n) with n from 2 to {MOST}")
+    if max(maps.shape) > MOST:
+        raise ValueError(f"maps has shape {maps.shape}, but a picture has room for {MOST} layers and {MOST} heads")
+    rows = maps.reshape(-1, maps.shape[3])
+    _check_map("maps", rows, range(rows.shape[0]), range(rows.shape[1]), (0, 1))
+    return maps
+
+
+def _check_marks(marks, layers, heads):
+    """{layer.head: ((layer, head), text)}, in the order given."""
+    _check_dict("marks", marks, "{'layer.head': text}", least=0)
+    if len(marks) > len(FRAMES):
+        raise ValueError(f"marks has {len(marks)} heads, but there are only {len(FRAMES)} colours")
+    places = {f"{layer}.{head}": (layer, head) for layer in range(layers) for head in range(heads)}
+    for head, text in marks.items():
+        if head not in places:
+            raise ValueError(f"marks has the head {head!r}, but must name heads of 0.0 to {layers - 1}.{heads - 1}")
+        if not isinstance(text, str):
+            raise TypeError(f"marks has {text!r} for the head {head!r}, but must have a string")
+    return {head: (places[head], text) for head, text in marks.items()}
+
+
+def _fold(layers, heads):
+    """(blocks, side): into how many blocks the layers are cut so that a map becomes largest, and its inches."""
+    sides = [min((8.9 / b - 0.35) / heads, 8 / math.ceil(layers / b), 1.4) for b in range(1, layers + 1)]
+    return 1 + sides.index(max(sides)), max(sides)
+
+
+def _mosaic(maps, rows, pitch):
+    """Maps (layers, heads, n, n) as one array (rows * pitch, heads * pitch), NaN between them."""
+    layers, heads, n, _ = maps.shape
+    mosaic = np.full((rows, pitch, heads, pitch), np.nan)
+    mosaic[:layers, :n, :, :n] = maps.swapaxes(1, 2)  # (layers, n, heads, n)
+    return mosaic.reshape(rows * pitch, heads * pitch)
+
+
+def _number_heads(ax, layers, heads, n, pitch):
+    ax.set_xticks((n - 1) / 2 + pitch * np.arange(heads), range(heads))
+    ax.set_yticks((n - 1) / 2 + pitch * np.arange(len(layers)), layers)
+    ax.tick_params(length=0)
+    edge = n - pitch - 0.5  # as wide a gap before the first map as after the last
+    ax.set(xlim=(edge, ax.get_xlim()[1]), ylim=(ax.get_ylim()[0], edge))
+
+
+def _frame(axes, rows, n, pitch, layer, head, color):
+    """A frame in the gaps around one map."""
+    size, gap = (n + pitch) / 2, (pitch - n) / 4
+    corner = head * pitch - 0.5 - gap, layer % rows * pitch - 0.5 - gap
+    frame = Rectangle(corner, size, size, fill=False, ec=color, lw=2.2, clip_on=False)
+    return axes[layer // rows].add_patch(frame)
+
+
+def _name_frames(picture, frames, names):
+    legend = picture.legend(frames, names, loc="outside upper left", ncols=3, handlelength=1, handleheight=1)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def _read_heads(maps, marks):
+    """The marked heads, and at most 30 layers with their strongest heads, as text."""
+    first = maps[..., 1:, 0].mean(axis=-1)  # (layers, heads)
+    previous = np.diagonal(maps, -1, -2, -1).mean(axis=-1)  # (layers, heads)
+    some = np.unique(np.linspace(0, len(maps) - 1, min(len(maps), 30)).round().astype(int))
+    columns = {"layer": [str(layer) for layer in some]}
+    for name, share in (("first key", first[some]), ("previous key", previous[some])):
+        columns[f"most on the {name}"] = [f"head {head}" for head in share.argmax(axis=1)]
+        columns["weight" + " " * len(columns)] = share.max(axis=1)
+    lines = [
+        f"{head} {text}: mean weight on the first key {first[at]:.3f}, on the previous one {previous[at]:.3f}"
+        for head, (at, text) in marks.items()
+    ]
+    layers, heads, n, _ = maps.shape
+    return "\n".join([f"{layers} layers with {heads} heads each, maps {n} x {n}", *lines, table(columns)])
 
 
 def _check_product(line):

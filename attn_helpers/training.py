@@ -22,7 +22,8 @@ from attn_helpers.attention import (
     _wide,
     scaled_dot_product_attention,
 )
-from attn_helpers.masks import _dtype, _whole
+from attn_helpers.heads import _count, merge_heads, split_heads
+from attn_helpers.masks import _dtype
 
 PROJECTIONS = "W_Q", "W_K", "W_V"
 
@@ -183,10 +184,10 @@ class AttentionModel:
         p, tape = self.parameters, []
         x = p["E"][tokens] + p["P"][: tokens.shape[1]]  # (batch, n, width)
         for layer in range(self.layers):
-            qkv = [_split(x @ p[name][layer], self.heads) for name in PROJECTIONS]  # (batch, heads, n, d_head)
+            qkv = [split_heads(x @ p[name][layer], self.heads) for name in PROJECTIONS]  # (batch, heads, n, d_head)
             output, weights = scaled_dot_product_attention(*qkv, None, self.is_causal, self.scale)
             tape.append((x, qkv, output, weights))
-            x = x + _merge(output) @ p["W_O"][layer]  # (batch, n, width)
+            x = x + merge_heads(output) @ p["W_O"][layer]  # (batch, n, width)
         return x @ p["U"], x, tape
 
     @np.errstate(under="ignore")
@@ -197,11 +198,11 @@ class AttentionModel:
         grad = grad_logits @ p["U"].T  # (batch, n, width)
         for layer in reversed(range(self.layers)):
             x, qkv, output, weights = tape[layer]
-            grads["W_O"][layer] = _outer(_merge(output), grad)
-            grad_output = _split(grad @ p["W_O"][layer].T, self.heads)  # (batch, heads, n, d_head)
+            grads["W_O"][layer] = _outer(merge_heads(output), grad)
+            grad_output = split_heads(grad @ p["W_O"][layer].T, self.heads)  # (batch, heads, n, d_head)
             for name, grad_head in zip(PROJECTIONS, attention_backward(grad_output, *qkv, weights, self.scale)):
-                grads[name][layer] = _outer(x, _merge(grad_head))
-                grad = grad + _merge(grad_head) @ p[name][layer].T  # (batch, n, width)
+                grads[name][layer] = _outer(x, merge_heads(grad_head))
+                grad = grad + merge_heads(grad_head) @ p[name][layer].T  # (batch, n, width)
         grads["P"][: tokens.shape[1]] = grad.sum(0)
         grads["E"] = _outer(_one_hot(tokens, len(p["E"]), grad.dtype), grad)
         return grads
@@ -291,14 +292,6 @@ def _cross_entropy(logits, targets, counted):
     return float(-(share * right * log_p).sum()), float(accuracy), share * (np.exp(log_p) - right)
 
 
-def _split(x, heads):
-    return x.reshape(*x.shape[:2], heads, -1).swapaxes(1, 2)  # (batch, heads, n, d_head)
-
-
-def _merge(x):
-    return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], -1)  # (batch, n, heads * d_head)
-
-
 def _outer(x, grad):
     """The gradient of a matrix that x was multiplied by, summed over batch and positions."""
     return x.reshape(-1, x.shape[-1]).T @ grad.reshape(-1, grad.shape[-1])
@@ -370,13 +363,6 @@ def _tokens(name, tokens, vocabulary):
             f"{name} go from {tokens.min()} to {tokens.max()}, but the vocabulary from 0 to {vocabulary - 1}"
         )
     return tokens
-
-
-def _count(name, value, least=1):
-    number = _whole(name, value)
-    if number < least:
-        raise ValueError(f"{name} is {number}, but must be {least} or more")
-    return number
 
 
 def _d_head(d_head, width, heads):

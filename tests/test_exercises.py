@@ -13,7 +13,8 @@ import scipy.special
 import scipy.stats
 
 from attn_helpers import check, predict, scaled_dot_product_attention, softmax
-from attn_helpers.exercises import leaks
+from attn_helpers.exercises import leaks, splits
+from attn_helpers.heads import head_statistics, multi_head_attention
 from attn_helpers.judging import Feedback
 from attn_helpers.masks import causal_mask, padding_mask
 
@@ -39,6 +40,11 @@ ARITY = {
     "log_softmax": 1,
     "head_scores": 3,
     "merge_blocks": 6,
+    "split_heads": 2,
+    "merge_heads": 1,
+    "multi_head": 6,
+    "scrambles": 3,
+    "induction_weight": 2,
 }
 EXERCISES = list(ARITY)
 HEADS = ["previous_token", "first_token", "equal_tokens"]
@@ -349,6 +355,101 @@ def merging(combine):
     return answer
 
 
+def straight(x, h):
+    """The classical mistake: (b, n, d) reshaped to (b, h, n, d_h)."""
+    return x.reshape(len(x), h, x.shape[1], x.shape[2] // h)
+
+
+def split_by_loop(x, h):
+    d_h = x.shape[2] // h
+    return [[[list(row[i * d_h : (i + 1) * d_h]) for row in rows] for i in range(h)] for rows in x]
+
+
+def split_by_einsum(x, h):
+    """Each head takes its columns by a matrix of zeros and ones."""
+    return np.einsum("bnd,hdc->bhnc", x, np.eye(x.shape[2]).reshape(x.shape[2], h, -1).transpose(1, 0, 2))
+
+
+def columns(i, W, h):
+    width = W.shape[1] // h
+    return W[:, i * width : (i + 1) * width]
+
+
+def each_head(X, A, B, C, h):
+    """The outputs of the heads, one by one, from the columns of the matrices that are theirs."""
+    return [attention(X @ columns(i, A, h), X @ columns(i, B, h), X @ columns(i, C, h)) for i in range(h)]
+
+
+def layer_by_head(X, A, B, C, D, h):
+    return np.hstack(each_head(X, A, B, C, h)) @ D
+
+
+def layer_by_sum(X, A, B, C, D, h):
+    """W_O cut into a block of rows for each head, whose parts add up."""
+    return sum(Y @ block for Y, block in zip(each_head(X, A, B, C, h), np.vsplit(D, h)))
+
+
+def layer_by_einsum(X, A, B, C, D, h):
+    q, k, v = (np.einsum("nd,dhc->hnc", X, W.reshape(len(W), h, -1)) for W in (A, B, C))
+    return np.einsum("hnc,hcd->nd", attention(q, k, v), D.reshape(h, -1, D.shape[1]))
+
+
+def layer32(X, A, B, C, D, h):
+    return layer_by_head(*map(np.float32, (X, A, B, C, D)), h)
+
+
+def merges_back(split, x, h):
+    return not np.array_equal(np.swapaxes(split(x, h), 1, 2).reshape(x.shape), x)
+
+
+def compares_heads(split, x, h):
+    y, d_h = split(x, h), x.shape[2] // h
+    if y.shape != (len(x), h, x.shape[1], d_h):
+        return True
+    return any(np.abs(y[:, i] - x[:, :, i * d_h : (i + 1) * d_h]).max() > 1e-9 for i in range(h))
+
+
+def looks_at_each_token(split, x, h):
+    """Whatever the order of the columns: each token must keep all its own numbers."""
+    y = split(x, h)
+    if y.shape[:3] != (len(x), h, x.shape[1]):
+        return 1
+    return int(any(sorted(y[b, :, t].ravel()) != sorted(x[b, t]) for b, t in np.ndindex(x.shape[:2])))
+
+
+def numbers_of_its_own(split, x, h):
+    """Judged by numbers that tell where they come from, x itself unused."""
+    marks = np.arange(x.size).reshape(x.shape)
+    return np.any(np.moveaxis(split(marks, h), 2, 1).ravel() != marks.ravel())
+
+
+def induction_by_loop(A, names):
+    found = []
+    for t in range(len(names)):
+        after = [j + 1 for j in range(t) if names[j] == names[t] and j + 1 < t]
+        if after:
+            found.append(sum(A[t][k] for k in after))
+    return sum(found) / len(found)
+
+
+def induction_by_mask(A, names):
+    names, n = np.array(names), len(names)
+    keys = np.zeros((n, n), dtype=bool)
+    keys[:, 1:] = (names[:, None] == names)[:, :-1]
+    keys = np.tril(keys, -1)
+    return (A * keys).sum(axis=1)[keys.any(axis=1)].mean()
+
+
+def induction_by_pairs(A, names):
+    """Pairs first, gathered in a dictionary by query."""
+    weight = {}
+    for t, token in enumerate(names):
+        for j, other in enumerate(names[: max(t - 1, 0)]):
+            if other == token:
+                weight[t] = weight.get(t, 0) + A[t, j + 1]
+    return np.mean(list(weight.values()))
+
+
 RIGHT = {
     "softmax": {
         "reference": softmax,
@@ -571,6 +672,46 @@ RIGHT = {
             *map(np.float32, all_)
         ),
     },
+    "split_heads": {
+        "reference": lambda x, h: x.reshape(*x.shape[:2], h, -1).transpose(0, 2, 1, 3),
+        "np.split": lambda x, h: np.stack(np.split(x, h, axis=-1), axis=1),
+        "array_split, list": lambda x, h: [np.array_split(rows, h, axis=1) for rows in x],
+        "plain loop, lists": split_by_loop,
+        "einsum": split_by_einsum,
+        "columns first": lambda x, h: x.swapaxes(1, 2).reshape(len(x), h, -1, x.shape[1]).swapaxes(2, 3),
+        "float16": lambda x, h: np.float16(np.stack(np.split(x, h, axis=2), axis=1)),
+    },
+    "merge_heads": {
+        "reference": lambda x: x.swapaxes(1, 2).reshape(len(x), x.shape[2], -1),
+        "concatenate": lambda x: np.concatenate([x[:, i] for i in range(x.shape[1])], axis=-1),
+        "hstack, list": lambda x: [np.hstack(list(one)) for one in x],
+        "plain loop, lists": lambda x: [[[v for head in one for v in head[t]] for t in range(x.shape[2])] for one in x],
+        "einsum": lambda x: np.einsum("bhnc->bnhc", x).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3]),
+        "float16": lambda x: np.float16(np.concatenate(list(np.moveaxis(x, 1, 0)), axis=-1)),
+    },
+    "multi_head": {
+        "reference": lambda *case: multi_head_attention(*case)[0],
+        "head by head": layer_by_head,
+        "sum of the parts": layer_by_sum,
+        "einsum": layer_by_einsum,
+        "both halves scaled": lambda X, A, B, C, D, h: layer_by_head(X, 2 * A, B / 2, C, D, h),
+        "float32": layer32,
+    },
+    "scrambles": {
+        "reference": merges_back,
+        "head by head": compares_heads,
+        "token by token, returns 0 or 1": looks_at_each_token,
+        "numbers of its own": numbers_of_its_own,
+        "np.split": lambda split, x, h: not np.array_equal(split(x, h), np.stack(np.split(x, h, axis=2), axis=1)),
+    },
+    "induction_weight": {
+        "reference": lambda A, names: head_statistics(A, names)["induction"],
+        "plain loop": induction_by_loop,
+        "mask": induction_by_mask,
+        "pairs": induction_by_pairs,
+        "float32": lambda A, names: np.float32(induction_by_loop(np.float32(A), names)),
+        "0-d array": lambda A, names: np.array(induction_by_mask(A, names)),
+    },
 }
 
 
@@ -702,6 +843,100 @@ def subtracting(reference):
         return (a * o1 + b * o2) / (a * l1 + b * l2)
 
     return answer
+
+
+def in_order(*order):
+    """A split whose axes (b, n, h, d_h) are put in this order."""
+    return lambda x, h: np.transpose(x.reshape(*x.shape[:2], h, -1), order)
+
+
+def on_heads(attend, split=lambda Y, h: np.stack(np.hsplit(Y, h)), merge=np.hstack):
+    """A layer of several heads that attends, splits or merges in another way."""
+
+    def answer(X, A, B, C, D, h):
+        return merge(attend(*(split(X @ W, h) for W in (A, B, C)))) @ D
+
+    return answer
+
+
+def divided_by(width):
+    """A layer whose scores are divided by the root of width(X, A, h)."""
+
+    def answer(X, A, B, C, D, h):
+        return on_heads(lambda Q, K, V: attention(Q, K, V, width(X, A, h) ** 0.5))(X, A, B, C, D, h)
+
+    return answer
+
+
+def scrambled(Y, h):
+    return Y.reshape(h, len(Y), -1)
+
+
+def unscrambled(Y):
+    return Y.reshape(Y.shape[1], -1)
+
+
+def every_third(Y, h):
+    return np.stack([Y[:, i::h] for i in range(h)])
+
+
+def in_turn(Y):
+    return np.dstack(list(Y)).reshape(Y.shape[1], -1)
+
+
+def values_cut_too_wide(X, A, B, C, D, h):
+    w, parts = A.shape[1] // h, []
+    for i in range(h):
+        cut = slice(i * w, (i + 1) * w)
+        parts.append(attention((X @ A)[:, cut], (X @ B)[:, cut], (X @ C)[:, cut]))
+    return np.hstack(parts) @ D
+
+
+def overwritten(X, A, B, C, D, h):
+    for i in range(h):
+        Y = each_head(X, A, B, C, h)[i] @ np.vsplit(D, h)[i]
+    return Y
+
+
+NOT_IN_A_LAYER = {"weights", "scores", "raw scores", "transposed", "sqrt(n_q)"}  # no W_O after these, or n_q = n_kv
+
+
+def comparing(part):
+    """A tester that looks at a part of the split alone."""
+    return lambda split, x, h: not np.array_equal(part(split(x, h)), part(np.array(split_by_loop(x, h))))
+
+
+def marked_by_token(split, x, h):
+    marks = np.zeros(x.shape) + np.arange(x.shape[1])[:, None]
+    y = split(marks, h)
+    return y.shape != (len(x), h, x.shape[1], x.shape[2] // h) or bool((y != np.arange(x.shape[1])[:, None]).any())
+
+
+def induction(keys, sum_up=sum, over=np.mean):
+    """An answer that counts the keys that keys(t, names) gives."""
+
+    def answer(A, names):
+        rows = [[A[t, k] for k in keys(t, names)] for t in range(len(names))]
+        return over([sum_up(row) for row in rows if row])
+
+    return answer
+
+
+def same(t, names, stop=None):
+    """The earlier j with j + 1 < t, or all below stop, whose token is that of t."""
+    return [j for j in range(max(t - 1, 0) if stop is None else stop) if names[j] == names[t]]
+
+
+def after(t, names):
+    return [j + 1 for j in same(t, names)]
+
+
+def sums(A, names):
+    return induction(after, over=np.array)(A, names)
+
+
+def argmax_hits(A, names):
+    return np.mean([A[t].argmax() in after(t, names) for t in range(len(names)) if after(t, names)])
 
 
 WRONG = {
@@ -1338,6 +1573,270 @@ WRONG = {
         "block 2": (lambda m1, l1, o1, m2, l2, o2: o2 / l2, "the output of block 2 alone"),
         "sum of exps": (merging(lambda a, b, l1, o1, l2, o2: a * l1 + b * l2), "this is the sum of exps"),
     },
+    "split_heads": {
+        "straight": (straight, "x is reshaped straight to (b, h, n, d_h), which scrambles the tokens"),
+        "transposed first": (
+            lambda x, h: np.moveaxis(x, 2, 1).reshape(straight(x, h).shape),
+            "x is transposed before the reshape",
+        ),
+        "every h-th column": (
+            lambda x, h: np.stack([x[:, :, i::h] for i in range(h)], axis=1),
+            "each head gets every h-th column",
+        ),
+        "no swap": (in_order(0, 1, 2, 3), "the heads stand behind the tokens, (b, n, h, d_h)"),
+        "h and d_h exchanged": (
+            lambda x, h: x.reshape(len(x), len(x[0]), len(x[0, 0]) // h, h),
+            "h and d_h are exchanged in the reshape",
+        ),
+        "heads first": (lambda x, h: np.stack(np.split(x, h, axis=2)), "in front of the batch, (h, b, n, d_h)"),
+        "heads and batch swapped": (in_order(2, 1, 0, 3), "swapped with the batch, (h, n, b, d_h)"),
+        "for K^T": (in_order(0, 2, 3, 1), "the last two axes are exchanged, (b, h, d_h, n)"),
+        "last two swapped": (in_order(0, 1, 3, 2), "the wrong axes are swapped, which gives (b, n, d_h, h)"),
+        "heads last": (in_order(0, 3, 1, 2), "the heads stand last, (b, d_h, n, h)"),
+        "1 and 3 swapped": (in_order(0, 3, 2, 1), "the wrong axes are swapped, which gives (b, d_h, h, n)"),
+        ".T": (lambda x, h: x.reshape(len(x), len(x[0]), h, -1).T, ".T reverses all axes"),
+        "(n, b, d)": (
+            lambda x, h: np.moveaxis(x.reshape(len(x[0]), len(x), h, -1), 0, 2),
+            "the first axis is taken for the tokens",
+        ),
+        "batch times heads": (
+            lambda x, h: np.concatenate([np.stack(np.hsplit(rows, h)) for rows in x]),
+            "batch and heads share one axis",
+        ),
+        "tokens shared out": (lambda x, h: np.stack(np.split(x, h, axis=1), axis=1), "some of the tokens: it gets"),
+        "first head": (lambda x, h: x[:, :, : x.shape[2] // h], "this is the first head alone"),
+        "unchanged": (lambda x, h: x, "x is unchanged"),
+    },
+    "merge_heads": {
+        "straight": (
+            lambda x: x.reshape(len(x), len(x[0, 0]), -1),
+            "x is reshaped without swapping axes, which scrambles",
+        ),
+        "last two swapped": (
+            lambda x: np.moveaxis(x, 3, 2).reshape(len(x), x.shape[2], -1),
+            "the last two axes are swapped, which scrambles",
+        ),
+        "in turn": (
+            lambda x: np.stack(list(x.swapaxes(0, 1)), axis=-1).reshape(len(x), x.shape[2], -1),
+            "the columns of the heads take turns",
+        ),
+        "along the positions": (
+            lambda x: np.concatenate([x[:, i] for i in range(x.shape[1])], axis=1),
+            "the heads stand one below the other",
+        ),
+        "(b, n * h, d_h)": (
+            lambda x: np.array([[row for rows in zip(*one) for row in rows] for one in x]),
+            "heads and tokens share one axis",
+        ),
+        "not joined": (lambda x: np.moveaxis(x, 2, 1), "the axes are swapped, but the last two not joined yet"),
+        "sum": (lambda x: sum(x[:, i] for i in range(x.shape[1])), "the heads are summed up"),
+        "mean": (lambda x: np.mean(x, axis=1), "this is the mean of the heads"),
+        "first": (lambda x: x[:, 0], "this is the first head alone"),
+        "last": (lambda x: x[:, -1], "this is the last head alone"),
+        "reversed": (
+            lambda x: np.concatenate([x[:, i] for i in reversed(range(x.shape[1]))], axis=-1),
+            "the heads stand in reverse order",
+        ),
+        "batch side by side": (lambda x: np.concatenate(x, axis=-1), "the sequences of the batch are put side by side"),
+        "tokens first": (
+            lambda x: np.array([[np.concatenate(one[:, t]) for one in x] for t in range(x.shape[2])]),
+            "the tokens stand in front of the batch",
+        ),
+        "tokens first, forced": (
+            lambda x: np.moveaxis(x, 2, 0).reshape(len(x), x.shape[2], -1),
+            "the tokens were moved in front of the batch",
+        ),
+        ".T": (lambda x: x.T.reshape(len(x), x.shape[2], -1), ".T reverses all axes"),
+        "unchanged": (lambda x: x, "x is unchanged"),
+    },
+    "multi_head": {
+        **{
+            name: (on_heads(f), phrase)
+            for name, (f, phrase) in {**ON_QKV, **ROW_QKV}.items()
+            if name not in NOT_IN_A_LAYER
+        },
+        "sqrt(d)": (divided_by(lambda X, A, h: len(X[0])), "divided by sqrt(d), the width of X"),
+        "sqrt(h * d_h)": (divided_by(lambda X, A, h: len(A[0])), "by the square root of h * d_h"),
+        "sqrt(d / h)": (divided_by(lambda X, A, h: len(A) / h), "the width of a head is taken for d / h"),
+        "sqrt(d // h)": (divided_by(lambda X, A, h: len(A) // h), "the width of a head is taken for d // h"),
+        "sqrt(h)": (divided_by(lambda X, A, h: h), "root of the number of heads"),
+        "one head": (
+            lambda X, A, B, C, D, h: attention(X @ A, X @ B, X @ C) @ D,
+            "this is one head of full width: split",
+        ),
+        "one head, sqrt(d_h)": (
+            lambda X, A, B, C, D, h: attention(X @ A, X @ B, X @ C, (len(A[0]) / h) ** 0.5) @ D,
+            "this is one head of full width, only its divisor",
+        ),
+        "h and d_h": (
+            lambda X, A, B, C, D, h: layer_by_einsum(X, A, B, C, D, len(A[0]) // h),
+            "h and d_h are exchanged",
+        ),
+        "split straight": (on_heads(attention, split=scrambled), "Q, K and V are reshaped straight to (h, n, d_h)"),
+        "merged straight": (on_heads(attention, merge=unscrambled), "the heads are merged by reshape alone"),
+        "both straight": (on_heads(attention, scrambled, unscrambled), "reshape alone splits and merges"),
+        "every h-th column": (on_heads(attention, split=every_third), "every h-th column: it takes d_h neighbours"),
+        "every h-th column, in turn": (
+            on_heads(attention, every_third, in_turn),
+            "column, and they are merged in turn",
+        ),
+        "in turn": (on_heads(attention, merge=in_turn), "the columns of the heads take turns in the merge"),
+        "mean weights": (
+            on_heads(lambda Q, K, V: np.mean(row_softmax(logits(Q, K)), axis=0) @ V),
+            "the weights are averaged over the heads",
+        ),
+        "weights of the first": (
+            on_heads(lambda Q, K, V: row_softmax(logits(Q, K))[0] @ V),
+            "all heads use the weights of the first",
+        ),
+        "first, h times": (
+            lambda X, A, B, C, D, h: np.hstack([each_head(X, A, B, C, h)[0]] * h) @ D,
+            "all heads are the first one",
+        ),
+        "softmax over heads": (on_heads(on_axis(0)), "softmax ran over the heads"),
+        "causal": (
+            on_heads(lambda Q, K, V: row_softmax(np.where(tril(len(Q[0])), logits(Q, K), -INF)) @ V),
+            "no causal mask is asked for",
+        ),
+        "no W_O": (lambda X, A, B, C, D, h: np.hstack(each_head(X, A, B, C, h)), "W_O is missing"),
+        "weights": (lambda *case: multi_head_attention(*case)[1], "these are the weights of the heads"),
+        "outputs": (lambda X, A, B, C, D, h: each_head(X, A, B, C, h), "these are the outputs of the heads: merge"),
+        "sum": (lambda X, A, B, C, D, h: sum(each_head(X, A, B, C, h)), "the heads are summed up: they"),
+        "mean": (lambda X, A, B, C, D, h: np.mean(each_head(X, A, B, C, h), axis=0), "this is the mean of the heads"),
+        "sum before W_O": (
+            lambda X, A, B, C, D, h: sum(each_head(X, A, B, C, h)) @ D[: len(D) // h],
+            "the heads are summed up before W_O",
+        ),
+        "mean before W_O": (
+            lambda X, A, B, C, D, h: np.mean(each_head(X, A, B, C, h), axis=0) @ D[: len(D) // h],
+            "the heads are averaged before W_O",
+        ),
+        "parts": (
+            lambda X, A, B, C, D, h: [Y @ d for Y, d in zip(each_head(X, A, B, C, h), np.vsplit(D, h))],
+            "but the h products are not added yet",
+        ),
+        "mean of the parts": (lambda *case: layer_by_sum(*case) / case[5], "the parts of the heads are averaged"),
+        "first part": (
+            lambda X, A, B, C, D, h: each_head(X, A, B, C, h)[0] @ D[: len(D) // h],
+            "this is the part of the first head alone",
+        ),
+        "overwritten": (overwritten, "this is the part of the last head alone"),
+        "values cut too wide": (values_cut_too_wide, "the values are cut by the width of a key"),
+        "W_O^T": (lambda X, A, B, C, D, h: layer_by_head(X, A, B, C, D.T, h), "W_O is transposed"),
+        "W^T": (lambda X, A, B, C, D, h: layer_by_head(X, A.T, B.T, C.T, D, h), "W_Q, W_K and W_V are transposed"),
+        "residual": (lambda X, *others: layer_by_head(X, *others) + X, "X is added"),
+    },
+    "scrambles": {
+        "never": (lambda split, x, h: False, "finds nothing scrambled"),
+        "size": (lambda split, x, h: split(x, h).size != x.size, "finds nothing scrambled"),
+        "itself": (lambda split, x, h: not np.array_equal(split(x, h), split(x, h)), "finds nothing scrambled"),
+        "always": (lambda split, x, h: True, "calls every split scrambled"),
+        "unlike x": (lambda split, x, h: not np.array_equal(split(x, h), x), "calls every split scrambled"),
+        "inverted": (lambda split, x, h: not merges_back(split, x, h), "the verdict is inverted"),
+        "shape": (
+            lambda split, x, h: split(x, h).shape != (len(x), h, x.shape[1], x.shape[2] // h),
+            "your test compares only shapes",
+        ),
+        "shape of the right one": (comparing(np.shape), "your test compares only shapes"),
+        "sum": (lambda split, x, h: not np.isclose(split(x, h).sum(), x.sum()), "only the set of all numbers"),
+        "sorted": (comparing(lambda y: sorted(y.ravel())), "only the set of all numbers"),
+        "token 0 of head 0": (comparing(lambda y: y[:, 0, 0]), "only token 0 of head 0 is looked at"),
+        "head 0": (lambda split, x, h: comparing(lambda y: y[:, 0])(split, x, h), "only head 0 is looked at"),
+        "token 0": (comparing(lambda y: y[:, :, 0]), "only token 0 is looked at"),
+        "sequence 0": (comparing(lambda y: y[0]), "only sequence 0 is looked at"),
+        "token numbers": (marked_by_token, "only the number of its token marks"),
+        "like straight": (
+            lambda split, x, h: not np.array_equal(split(x, h), straight(x, h)),
+            "your reference is scrambled itself",
+        ),
+        "merged straight": (
+            lambda split, x, h: bool((split(x, h).reshape(x.shape) != x).any()),
+            "your reference is scrambled itself",
+        ),
+        "head 0 and token 0": (
+            lambda *case: comparing(lambda y: y[:, 0])(*case) or comparing(lambda y: y[:, :, 0])(*case),
+            "your test calls a split whose last head exchanges two tokens right: swap axes 1 and 2",
+        ),
+        "shape and set": (
+            lambda *case: comparing(np.shape)(*case) or comparing(lambda y: np.sort(y, None))(*case),
+            "calls a reshape straight to (b, h, n, d_h) right",
+        ),
+        "straight is always wrong": (
+            lambda split, x, h: merges_back(split, x, h) or h == 1,
+            "calls a straight reshape into one head scrambled: with one head it is right",
+        ),
+        "array": (
+            lambda split, x, h: split(x, h) != np.array(split_by_loop(x, h)),
+            "your test returns an array of shape (2, 3, 6, 4)",
+        ),
+    },
+    "induction_weight": {
+        "j": (induction(same), "the weight on j is counted"),
+        "j, t - 1 as well": (induction(lambda t, names: same(t, names, t)), "the weight on j is counted"),
+        "j - 1, wrapped": (
+            induction(lambda t, names: [j - 1 for j in same(t, names)]),
+            "is counted, the token before the earlier equal one: induction looks at j + 1 (and -1",
+        ),
+        "j - 1": (
+            induction(lambda t, names: [j - 1 for j in same(t, names) if j > 0]),
+            "the weight on j - 1 is counted, the token before the earlier equal one: induction looks at j + 1.",
+        ),
+        "j - 1 of all": (
+            induction(lambda t, names: [j - 1 for j in same(t, names, t) if j > 0]),
+            "the weight on j - 1 is counted, the token before the earlier equal one: induction looks at j + 1.",
+        ),
+        "j + 2": (induction(lambda t, names: [k + 1 for k in after(t, names)]), "the weight on j + 2 is counted"),
+        "t - 1": (induction(lambda t, names: [t - 1][: len(same(t, names))]), "the weight on t - 1 is counted"),
+        "previous": (lambda A, names: np.diagonal(A, -1).mean(), "this is the weight on the previous token"),
+        "t": (induction(lambda t, names: [t][: len(same(t, names))]), "the weight on t itself is counted"),
+        "transposed": (lambda A, names: induction_by_mask(A.T, names), "the map is read transposed"),
+        "nearest": (induction(lambda t, names: after(t, names)[-1:]), "only the nearest earlier j counts"),
+        "first": (
+            lambda A, names: np.mean(
+                [A[t, names.index(names[t]) + 1] for t in range(len(A)) if names.index(names[t]) + 1 < t]
+            ),
+            "only the first j counts",
+        ),
+        "all queries": (lambda A, names: sums(A, names).sum() / len(A), "the sum is divided by all n queries"),
+        "different tokens": (
+            lambda A, names: sums(A, names).sum() / len({*names}),
+            "divided by the number of different tokens",
+        ),
+        "sum": (lambda A, names: sums(A, names).sum(), "the queries are summed up"),
+        "largest": (lambda A, names: sums(A, names).max(), "this is the largest weight of a query"),
+        "single": (lambda A, names: sums(A, names).tolist(), "these are the weights of the single queries"),
+        "mean over j": (induction(after, sum_up=np.mean), "the mean over the j of a query is taken"),
+        "max over j": (induction(after, sum_up=max), "only the largest weight of a query counts"),
+        "pairs": (
+            lambda A, names: np.mean([A[t, k] for t in range(len(A)) for k in after(t, names)]),
+            "the mean runs over all pairs t, j",
+        ),
+        "t - 1 counts": (
+            induction(lambda t, names: [j + 1 for j in same(t, names, t)]),
+            "j = t - 1 counts as well, where j + 1 is t itself",
+        ),
+        "divided by all repeats": (
+            lambda A, names: sums(A, names).sum() / sum(names[t] in names[:t] for t in range(len(A))),
+            "queries whose only earlier equal token is t - 1",
+        ),
+        "j = t": (
+            induction(lambda t, names: [j + 1 for j in same(t, names, t + 1) if j + 1 < len(names)]),
+            "j = t is counted as well",
+        ),
+        "later and t": (
+            induction(lambda t, names: [j + 1 for j in same(t, names, len(names) - 1)]),
+            "later equal tokens, and t itself, are counted as well",
+        ),
+        "later": (
+            induction(lambda t, names: [j + 1 for j in same(t, names, len(names) - 1) if j != t]),
+            "later equal tokens are counted as well",
+        ),
+        "like t - 1": (
+            induction(lambda t, names: after(t - 1, names) + [t - 1] * (t > 1 and names[t - 1] == names[t - 2])),
+            "tokens like t - 1 are looked for",
+        ),
+        "hits": (argmax_hits, "this is how often the largest weight is on such a key"),
+    },
 }
 
 ALSO_WRONG = {
@@ -1536,6 +2035,66 @@ ALSO_WRONG = {
         lambda m1, l1, o1, m2, l2, o2: np.maximum(o1 / l1, o2 / l2),
         lambda m1, l1, o1, m2, l2, o2: softmax([m1, m2]) @ np.array([o1, o2]),
     ],
+    "split_heads": [
+        lambda x, h: np.split(x, h, axis=-1)[0],
+        lambda x, h: np.sort(straight(x, h)),
+        lambda x, h: np.array(split_by_loop(x, h))[:, ::-1],
+        lambda x, h: np.array(split_by_loop(x, h))[..., ::-1],
+        lambda x, h: np.array(split_by_loop(x, h)) + 1e-3,
+        lambda x, h: np.array(split_by_loop(x, h))[0],
+        lambda x, h: np.zeros(straight(x, h).shape),
+        lambda x, h: split_by_einsum(x, 3),
+        lambda x, h: x.reshape(2, h, 6, 4),
+        lambda x, h: h,
+    ],
+    "merge_heads": [
+        lambda x: x.ravel(),
+        lambda x: x[0].swapaxes(0, 1).reshape(x.shape[2], -1),
+        lambda x: np.concatenate([x[:, i] for i in range(3)], axis=-1),
+        lambda x: RIGHT["merge_heads"]["concatenate"](x)[..., ::-1],
+        lambda x: RIGHT["merge_heads"]["concatenate"](x).swapaxes(1, 2),
+        lambda x: RIGHT["merge_heads"]["concatenate"](x) + 1e-3,
+        lambda x: RIGHT["merge_heads"]["concatenate"](x)[:, None],
+        lambda x: 0 * RIGHT["merge_heads"]["concatenate"](x),
+        lambda x: np.prod(x, axis=1),
+    ],
+    "multi_head": [
+        lambda X, *others: X,
+        lambda X, A, B, C, D, h: X @ C @ D,
+        lambda *case: multi_head_attention(*case),
+        lambda *case: layer_by_head(*case)[::-1],
+        lambda *case: layer_by_head(*case).T,
+        lambda *case: layer_by_head(*case) + 1e-3,
+        lambda *case: layer_by_head(*case)[None],
+        lambda X, A, B, C, D, h: layer_by_head(X, A, B, C, D[::-1], h),
+        lambda X, A, B, C, D, h: layer_by_head(X, A, B, C, D, 3),
+        lambda X, A, B, C, D, h: layer_by_head(X, A, B, C[:, ::-1], D, h),
+        lambda X, A, B, C, D, h: np.hstack(each_head(X, A, B, C, h)[::-1]) @ D,
+    ],
+    "scrambles": [
+        lambda split, x, h: split is straight,
+        lambda split, x, h: split(x, h),
+        lambda split, x, h: str(merges_back(split, x, h)),
+        lambda split, x, h: merges_back(split, x, h) or None,
+        lambda split, x, h: merges_back(split, x[:1], h),
+        lambda split, x, h: merges_back(split, x[:, :1], h),
+        lambda split, x, h: merges_back(split, x, h) and h > 2,
+        lambda split, x, h: comparing(lambda y: y.sum(axis=(1, 3)))(split, np.ones(x.shape), h),
+        lambda split, x, h: comparing(lambda y: y[:, :-1])(split, x, h),
+        lambda split, x, h: NAN,
+    ],
+    "induction_weight": [
+        lambda A, names: A,
+        lambda A, names: 1.0,
+        lambda A, names: A.mean(),
+        lambda A, names: induction_by_loop(A, names) + 1e-3,
+        lambda A, names: [induction_by_loop(A, names)],
+        lambda A, names: (induction_by_loop(A, names), len(names)),
+        lambda A, names: np.median(sums(A, names)),
+        lambda A, names: induction_by_loop(A, [0] * len(names)),
+        lambda A, names: induction_by_loop(A, names) if len(set(names)) > 1 else 0.0,
+        lambda A, names: induction_by_loop(A, names[:-1]),
+    ],
 }
 
 
@@ -1626,6 +2185,11 @@ def test_a_failure_on_some_inputs_is_told_unless_the_others_show_why():
         ("log_softmax", lambda S: S - S.max(axis=1), "axis=-1, keepdims=True"),
         ("head_scores", lambda X, A, B: (X @ A) @ (X @ B).T, "K.T reverses all axes"),
         ("merge_blocks", lambda m1, l1, o1, m2, l2, o2: math.exp(m1) * o1, "only differences such as m1 - max"),
+        ("split_heads", lambda x, h: x.reshape(len(x), h, x.shape[1], x.shape[2] / h), "a head has d // h columns"),
+        ("merge_heads", lambda x: np.concatenate(x[0, 0, 0]), "np.concatenate takes a list of arrays"),
+        ("multi_head", lambda X, A, B, C, D, h: X @ D, "d_v is W_V.shape[1] // h: they may differ"),
+        ("scrambles", lambda split, x, h: split[0] != x[0], "split is a function: call it, split(x, h)"),
+        ("induction_weight", lambda A, names: A[len(names)], "j + 1 must be below t"),
     ],
 )
 def test_a_failure_comes_with_a_hint(exercise, answer, hint):
@@ -1648,6 +2212,92 @@ def test_a_leak_test_is_tried_on_layers_of_several_lengths_with_both_verdicts():
     feedback = judge("finds_leak", lambda layer, X: seen.append(X.shape) or leak_by_row(layer, X))
     assert {n for n, _ in seen} == {1, 4, 5, 6}
     assert feedback.message == f"your test is right about {len(seen)} layers, 15 of them leaking."
+
+
+@pytest.mark.parametrize("case", splits._CASES, ids=lambda case: case.name)
+def test_one_wrong_verdict_on_a_split_is_named(case):
+    def answer(split, x, h):
+        return merges_back(split, x, h) != (split is case.split and x.shape == case.shape and h == case.h)
+
+    said = "right" if case.scrambles else "scrambled"
+    assert judge("scrambles", answer).message == f"your test calls {case.name} {said}: {case.cure}."
+
+
+def test_a_test_of_splits_is_tried_on_several_shapes_with_both_verdicts():
+    seen = []
+    feedback = judge("scrambles", lambda split, x, h: seen.append((*x.shape, h)) or merges_back(split, x, h))
+    assert len({b for b, *_ in seen}) == len({h for *_, h in seen}) - 1 == 3
+    assert feedback.message == f"your test is right about {len(seen)} splits, 12 of them scrambling."
+    assert len({case.name for case in splits._CASES}) == len(splits._CASES) == len(seen)
+
+
+def test_the_splits_of_the_exercise_are_right_or_wrong_as_their_table_says():
+    for case in splits._CASES:
+        x = np.arange(np.prod(case.shape)).reshape(case.shape)
+        assert np.array_equal(case.split(x, case.h), split_by_loop(x, case.h)) != case.scrambles
+        if " where " in case.name:
+            assert case.split(x, case.h).shape == np.shape(split_by_loop(x, case.h))
+
+
+def shapes_seen(exercise):
+    seen = []
+    judge(exercise, lambda *case: seen.append([*np.shape(case[0]), *case[1:]]) or RIGHT[exercise]["reference"](*case))
+    return seen
+
+
+def test_axes_of_heads_are_of_different_lengths_and_also_alike():
+    merged = shapes_seen("merge_heads")
+    split = [[b, h, n, d // h] for b, n, d, h in shapes_seen("split_heads")]
+    for axes in (merged, split):
+        assert any(len(set(shape)) == 4 for shape in axes)
+        for pair in ((0, 1), (1, 2), (2, 3)):
+            assert any(shape[pair[0]] == shape[pair[1]] for shape in axes)
+        assert 1 in {shape[1] for shape in axes} and len({shape[1] for shape in axes}) > 2
+
+
+def test_a_layer_of_heads_is_tried_with_unequal_widths_and_with_square_matrices():
+    seen = []
+    judge("multi_head", lambda *case: seen.append(case) or layer_by_head(*case))
+    sizes = [(len(X), X.shape[1], h, A.shape[1] // h, C.shape[1] // h) for X, A, _, C, _, h in seen]
+    assert len(set(sizes[0])) == 5
+    assert any(d == h * d_h == h * d_v for _, d, h, d_h, d_v in sizes)
+    assert {1, 2, 3} == {h for _, _, h, _, _ in sizes}
+
+
+@pytest.mark.parametrize(
+    ("exercise", "answer", "reason"),
+    [
+        (
+            "split_heads",
+            lambda x, h: np.array(split_by_loop(x, h))[:, :, ::-1],
+            "at 0, 0, 0, 0 is x[0, 5, 0], but should be x[0, 0, 0].",
+        ),
+        (
+            "split_heads",
+            lambda x, h: np.array(split_by_loop(x, h))[..., ::-1],
+            "at 0, 0, 0, 0 is x[0, 0, 3], but should be x[0, 0, 0].",
+        ),
+        ("split_heads", lambda x, h: np.array(split_by_loop(x, h)) / 2, "at 1, 2, 5, 3 is 72, but should be 144 (for"),
+        ("split_heads", lambda x, h: np.array(split_by_loop(x, h))[:1], "shape (1, 3, 6, 4), but should have (2, 3,"),
+        (
+            "merge_heads",
+            lambda x: np.concatenate([x[:, i, ::-1] for i in range(x.shape[1])], axis=-1),
+            "at 0, 0, 0 is x[0, 0, 5, 0], but should be x[0, 0, 0, 0].",
+        ),
+    ],
+)
+def test_a_number_at_the_wrong_place_is_told_with_its_origin(exercise, answer, reason):
+    assert reason in judge(exercise, answer).message
+
+
+def test_the_tokens_of_the_induction_exercise_hold_what_its_mistakes_need():
+    seen = []
+    judge("induction_weight", lambda A, names: seen.append((A, names)) or induction_by_loop(A, names))
+    A, names = seen[0]
+    repeated = [t for t in range(len(names)) if names[t] in names[:t]]
+    assert any(not same(t, names) for t in repeated)  # only t - 1 is equal
+    assert any(len(same(t, names)) > 1 for t in repeated)
+    assert (A > 0).all() and any(not np.triu(A, 1).any() for A, _ in seen)
 
 
 @pytest.mark.parametrize("same", [np.bool_, int, float, np.array, lambda leak: np.float32(leak)])

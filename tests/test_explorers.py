@@ -20,6 +20,7 @@ from attn_helpers import (
     explorers,
     minilm_head,
     moving,
+    samples,
     smollm2_head,
     word_vectors,
 )
@@ -29,6 +30,18 @@ from attn_helpers.picture import encode
 GRID = np.linspace(0, 5, 101)
 POINTS = np.linspace(0.1, 4.9, 30)
 QKV = [np.random.default_rng(i).normal(size=size) for i, size in enumerate([(4, 5), (4, 5), (4, 3)])]
+TOKENS = ["a", "$$", "b", "a", "$$", "b"]
+STEPS = [0, 1, 5, 20, 100]
+LOSSES = {"two layers": np.array([3.0, 2.5, 1.0, 0.2, 0.1]), "one layer": np.array([3.1, 2.9, 2.5, 2.0, 1.9])}
+FORMING = {f"layer {i} head 0": np.random.default_rng(i).dirichlet(np.ones(6), (5, 6)) for i in range(2)}
+
+
+def second_model():
+    live = explorers.model_explorer()
+    live.controls["model"].value = "SmolLM2"
+    return live
+
+
 EXPLORERS = {
     "temperature": explorers.temperature_explorer,
     "hull": explorers.hull_explorer,
@@ -39,6 +52,9 @@ EXPLORERS = {
     "mask": explorers.mask_explorer,
     "scaling": explorers.scaling_explorer,
     "pipeline": lambda: explorers.pipeline_explorer(["a", "b", "a", "$$"], *QKV),
+    "model": explorers.model_explorer,
+    "second model": second_model,
+    "forming": lambda: explorers.forming_explorer(TOKENS, STEPS, LOSSES, FORMING),
 }
 
 
@@ -74,7 +90,8 @@ def test_every_position_draws_and_picture_and_text_follow(name, control):
 def test_a_move_draws_by_itself(name, control):
     live = EXPLORERS[name]()
     before = live._image.value, live._text.value
-    live.controls[control].value = positions(live.controls[control])[-1]
+    slider = live.controls[control]
+    slider.value = next(value for value in positions(slider)[::-1] if value != slider.value)
     assert live._image.value != before[0]
     assert live._text.value != before[1]
 
@@ -248,6 +265,8 @@ def test_sense_map_holds_the_cosines_of_that_layer(layer):
         (lambda: explorers.pipeline_explorer(["a"] * 4, QKV[0][:3], *QKV[1:]), ValueError, "weights .3, 4."),
         (lambda: explorers.pipeline_explorer(["a"] * 4, *(x[None] for x in QKV)), ValueError, "no batch axis"),
         (lambda: explorers.pipeline_explorer(["a"] * 4, *QKV[:2], QKV[2] * np.nan), ValueError, "value holds NaN"),
+        (lambda: explorers.forming_explorer(TOKENS, STEPS[::-1], LOSSES, FORMING), ValueError, "steps is .100 "),
+        (lambda: explorers.forming_explorer(TOKENS[1:], STEPS, LOSSES, FORMING), ValueError, "'layer 0 head 0' has sh"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused_by_name(make, error, reason):
@@ -273,6 +292,189 @@ def test_rope_asks_from_the_last_position_of_an_ordinary_text():
     assert '"to" (14)' in explorers.rope_explorer(text="gift").picture.summary
 
 
+READ = {"MiniLM": samples.minilm_maps, "SmolLM2": samples.smollm2_maps}
+
+
+def choose(live, **values):
+    """Move the sliders in this order."""
+    for name, value in values.items():
+        live.controls[name].value = value
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "layer", "head"),
+    [
+        ("MiniLM", "money", 2, 0),
+        ("MiniLM", "suitcase", 0, 11),
+        ("MiniLM", "attention", 5, 3),
+        ("SmolLM2", "random", 18, 6),
+        ("SmolLM2", "names", 29, 8),
+        ("SmolLM2", "keys", 0, 1),
+    ],
+)
+def test_the_model_explorer_shows_the_map_and_the_survey_of_that_head(model, text, layer, head):
+    live = explorers.model_explorer()
+    choose(live, model=model, text=text, layer=layer, head=head)
+    maps, survey = READ[model](text), samples.head_survey(model)
+    left, right = [ax for ax in live.picture.axes if ax.get_xlabel()]
+    assert np.array_equal(left.images[0].get_array(), maps.weights[layer, head])
+    assert left.images[0].get_clim() == (0, 1)
+    for axis in (left.xaxis, left.yaxis):
+        assert [label.get_text() for label in axis.get_ticklabels()] == list(maps.tokens)
+        assert not any(label.get_parse_math() for label in axis.get_ticklabels())
+    n = len(maps.tokens)
+    assert left.images[0].get_extent() == [-0.5, n - 0.5, n - 0.5, -0.5] == [*left.get_xlim(), *left.get_ylim()]
+    names = ["previous", "next", "self", "first", "delimiter", "duplicate", "induction"]
+    assert [label.get_text() for label in right.get_yticklabels()] == names
+    assert [bar.get_width() for bar in right.patches] == [survey[name][layer, head] for name in names]
+    (ticks,) = right.lines
+    assert np.allclose(ticks.get_xdata(), [np.median(survey[name]) for name in names])
+    assert np.all(np.abs(ticks.get_ydata() - np.arange(7)) < 0.5), "each tick in the row of its bar"
+    assert left.get_title(loc="left") == f'{model} {layer}.{head} on "{text}"'
+    bits, distance = survey["entropy"][layer, head], survey["distance"][layer, head]
+    assert right.get_title(loc="left") == (
+        f"{model} {layer}.{head} over many texts\nentropy {bits:.2f} bits, distance {distance:.1f}"
+    )
+
+
+def test_the_model_explorer_tells_what_it_shows():
+    live = second_model()
+    choose(live, text="gift", layer=18, head=6)
+    maps, survey = samples.smollm2_maps("gift"), samples.head_survey("SmolLM2")
+    top, bottom = live.picture.summary.split("\n\n")
+    assert top.splitlines()[0] == 'SmolLM2 18.6 on "gift"'
+    for i, line in enumerate(top.splitlines()[2:]):
+        row = maps.weights[18, 6, i]
+        assert line.split()[0] == str(i) and f"{np.argmax(row)} {maps.tokens[np.argmax(row)]}" in line
+        assert line.endswith(f"{row.max():.3f}")
+    assert len(top.splitlines()) == 2 + len(maps.tokens)
+    told = {line.split()[0]: line.split()[1:] for line in bottom.splitlines()[1:]}
+    assert told == {name: [f"{s[18, 6]:.3f}", f"{np.median(s):.3f}"] for name, s in survey.items()}
+
+
+def test_the_model_explorer_starts_at_a_head_with_a_job():
+    live = explorers.model_explorer()
+    assert live.values == dict(model="MiniLM", text="money", layer=2, head=0)
+    assert live.picture.summary.startswith('MiniLM 2.0 on "money"')
+
+
+def drawings(live):
+    """A list that gets the error, or None, and the title of each drawing from now on."""
+    seen, report = [], live._report
+
+    def record(error):
+        report(error)
+        seen.append((live.error, live.picture.axes[0].get_title(loc="left")))
+
+    live._report = record
+    return seen
+
+
+def test_texts_layers_and_heads_follow_the_model_in_one_drawing_and_never_an_error():
+    live = explorers.model_explorer()
+    seen = drawings(live)
+    ends = {}
+    for model, text, title in (
+        ("SmolLM2", None, 'SmolLM2 2.0 on "random"'),
+        ("MiniLM", "names", 'MiniLM 5.8 on "money"'),  # from layer 29, head 8
+        ("SmolLM2", "scientist", 'SmolLM2 5.8 on "random"'),  # from layer 5, head 11
+        ("MiniLM", "keys", 'MiniLM 5.8 on "keys"'),  # both have it
+        ("SmolLM2", "keys", 'SmolLM2 5.8 on "keys"'),
+    ):
+        if text:
+            layer, head = live.controls["layer"], live.controls["head"]
+            choose(live, text=text, layer=layer.max, head=head.max)
+        seen.clear()
+        live.controls["model"].value = model
+        assert seen == [(None, title)]
+        assert title == '{model} {layer}.{head} on "{text}"'.format(**live.values)
+        assert live.picture.summary.startswith(title)
+        ends[model] = live.controls["layer"].max, live.controls["head"].max, live.controls["text"].options
+    assert ends["MiniLM"] == (5, 11, samples.MINILM_SENTENCES)
+    assert ends["SmolLM2"] == (29, 8, samples.SMOLLM2_TEXTS)
+
+
+@pytest.mark.parametrize("model", READ)
+def test_after_the_model_every_slider_still_draws_once(model):
+    live = explorers.model_explorer()
+    choose(live, model="SmolLM2", layer=29)
+    live.controls["model"].value = model
+    seen = drawings(live)
+    for name, value in (("text", "keys"), ("layer", 1), ("head", 7)):
+        seen.clear()
+        live.controls[name].value = value
+        assert [error for error, _ in seen] == [None]
+    assert seen[-1][1] == f'{model} 1.7 on "keys"'
+
+
+def test_what_the_model_has_not_is_never_drawn_whichever_slider_moved_first():
+    live = explorers.model_explorer()
+    assert live.draw(model="MiniLM", text="random", layer=29, head=8).startswith('MiniLM 5.8 on "money"')
+    assert live.draw(model="SmolLM2", text="suitcase", layer=5, head=11).startswith('SmolLM2 5.8 on "random"')
+
+
+def test_the_model_may_change_on_another_thread():
+    async def kernel():
+        live = second_model()
+        seen = drawings(live)
+        mover = threading.Thread(target=lambda: choose(live, layer=29, head=8, model="MiniLM", text="mary"))
+        mover.start()
+        mover.join()
+        await asyncio.sleep(0.05)
+        return seen
+
+    assert asyncio.run(kernel()) == [(None, 'MiniLM 5.8 on "mary"')]
+
+
+@pytest.mark.parametrize("model", READ)
+def test_the_kept_labels_are_the_pixels_of_labels_drawn_anew(model):
+    live = explorers.model_explorer()
+    live.controls["model"].value = model
+    for text in ("keys", positions(live.controls["text"])[-1], "keys"):
+        live.controls["text"].value = text
+    choose(live, layer=1, head=3)
+    moved = live._image.value
+    for artist in live._moving:
+        artist.set_animated(False)
+        if isinstance(artist, moving._KeptAxis):
+            artist.remove()
+            artist.axis.set_animated(False)
+    live.picture.canvas.draw()
+    assert moved == encode(live.picture.canvas)
+
+
+def test_forming_starts_with_the_last_step():
+    live = EXPLORERS["forming"]()
+    assert live.values == {"step": 100} and live.picture.summary.startswith("step 100: ")
+
+
+@pytest.mark.parametrize("at", range(5))
+def test_forming_shows_the_maps_and_the_losses_of_that_step(at):
+    live = EXPLORERS["forming"]()
+    live.controls["step"].value = STEPS[at]
+    curve, *axes = live.picture.axes[:3]
+    for ax, (name, values) in zip(axes, FORMING.items()):
+        assert np.array_equal(ax.images[0].get_array(), values[at])
+        assert ax.images[0].get_clim() == (0, 1)
+        A = values[at]
+        first, previous = A[1:, 0].mean(), np.mean([A[t, t - 1] for t in range(1, 6)])
+        induction = np.mean([A[t, t - 2] for t in (3, 4, 5)])  # the token after the earlier equal one
+        facts = [f"previous {previous:.3f}", f"first {first:.3f}", f"induction {induction:.3f}"]
+        assert f"{name}: {', '.join(facts)}" in live.picture.summary.splitlines()
+        rounded = [f"previous {previous:.2f}", f"first {first:.2f}", f"induction {induction:.2f}"]
+        assert ax.get_title(loc="left").split("\n") == [name, *rounded]
+        assert [label.get_text() for label in ax.get_xticklabels()] == TOKENS
+        assert not any(label.get_parse_math() for label in ax.get_xticklabels())
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == TOKENS
+    for line, dot, (name, values) in zip(curve.lines[::2], curve.lines[1::2], LOSSES.items()):
+        assert (list(line.get_xdata()), list(line.get_ydata())) == (STEPS, list(values))
+        assert dot.get_data() == ([STEPS[at]], [values[at]])
+        assert line.get_color() == dot.get_color() and line.get_label() == name
+        assert f"loss {name} {values[at]:.3f}" in live.picture.summary.splitlines()[0]
+    assert curve.get_title(loc="left") == f"step {STEPS[at]}"
+    assert [text.get_text() for text in curve.get_legend().get_texts()] == list(LOSSES)
+
+
 @pytest.mark.parametrize("t", range(4))
 def test_the_pipeline_lights_up_one_row_of_each(t):
     live = EXPLORERS["pipeline"]()
@@ -288,7 +490,16 @@ def test_the_pipeline_lights_up_one_row_of_each(t):
 
 
 @pytest.mark.parametrize(
-    ("name", "control", "value"), [("temperature", "temperature", 3), ("head", "sentence", "keys")]
+    ("name", "control", "value"),
+    [
+        ("temperature", "temperature", 3),
+        ("head", "sentence", "keys"),
+        ("model", "text", "river"),
+        ("model", "layer", 4),
+        ("model", "model", "SmolLM2"),
+        ("second model", "head", 8),
+        ("forming", "step", 1),
+    ],
 )
 def test_blitting_gives_the_pixels_of_a_full_drawing(name, control, value):
     live = EXPLORERS[name]()

@@ -403,3 +403,242 @@ def test_scaling_refuses_numbers_of_another_shape(name, values, reason):
     picture.show(d_k=1, temperature=1, **numbers)
     with pytest.raises(ValueError, match=reason):
         picture.show(d_k=1, temperature=1, **{**numbers, name: {**numbers[name], "scaled": values}})
+
+
+HEADS = np.random.default_rng(3).dirichlet(np.ones(5), (3, 4, 5))  # (layers, heads, n, n)
+JOBS = {"2.1": "looks far", "0.0": "costs $5 a_b$", "1.3": "rests"}
+
+
+def blocks(picture):
+    """{(layer, head): (axes, its slices of the mosaic)}, read from the numbers on the axes."""
+    found = {}
+    for ax in picture.axes[:-1]:
+        n = picture.n
+        for y, layer in zip(ax.get_yticks(), ax.get_yticklabels()):
+            for x, head in zip(ax.get_xticks(), ax.get_xticklabels()):
+                rows, columns = (slice(int(c - (n - 1) / 2), int(c + (n + 1) / 2)) for c in (y, x))
+                found[int(layer.get_text()), int(head.get_text())] = ax, rows, columns
+    return found
+
+
+def drawn(maps, marks=None):
+    picture = plots.thumbnails(maps, marks)
+    picture.n = maps.shape[-1]
+    picture.canvas.draw()
+    return picture
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 2), (7, 2, 3), (30, 9, 6), (2, 3, 30), (1, 6, 13)])
+def test_each_head_has_a_block_that_holds_its_map_and_nothing_else_is_coloured(shape):
+    layers, heads, n = shape
+    maps = np.random.default_rng(0).dirichlet(np.ones(n), shape)
+    picture = drawn(maps)
+    found = blocks(picture)
+    assert sorted(found) == [(layer, head) for layer in range(layers) for head in range(heads)]
+    for (layer, head), (ax, rows, columns) in found.items():
+        assert np.array_equal(ax.images[0].get_array()[rows, columns], maps[layer, head])
+        x0, x1, y0, y1 = ax.images[0].get_extent()
+        assert (x0, y1) == (-0.5, -0.5) and (y0 + 0.5, x1 + 0.5) == ax.images[0].get_array().shape
+    coloured = sum(np.isfinite(ax.images[0].get_array().filled(np.nan)).sum() for ax in picture.axes[:-1])
+    assert coloured == maps.size
+    assert {ax.images[0].get_clim() for ax in picture.axes[:-1]} == {(0, 1)}
+    assert {ax.images[0].get_array().shape for ax in picture.axes[:-1]} == {picture.axes[0].images[0].get_array().shape}
+
+
+@pytest.mark.parametrize("layers", [3, 7, 8])
+def test_the_pixels_of_a_head_are_those_of_its_map_and_the_gaps_are_white(layers):
+    maps = np.random.default_rng(1).dirichlet(np.ones(4), (layers, 2, 4))
+    picture = drawn(maps)
+    pixels = np.asarray(picture.canvas.buffer_rgba())[::-1]
+
+    def color(ax, x, y):
+        column, row = ax.transData.transform((x, y)).astype(int)
+        return pixels[row, column, :3] / 255
+
+    for (layer, head), (ax, rows, columns) in blocks(picture).items():
+        for i, j in np.ndindex(4, 4):
+            expected = matplotlib.colormaps["viridis"](maps[layer, head, i, j])[:3]
+            assert np.allclose(color(ax, columns.start + j, rows.start + i), expected, atol=0.01), (layer, head, i, j)
+        assert color(ax, columns.stop, rows.start + 1).min() == color(ax, columns.start + 1, rows.stop).min() == 1
+
+
+@pytest.mark.parametrize(("shape", "marks"), [((3, 4, 5), JOBS), ((7, 2, 3), {"6.1": "a", "0.0": "b", "4.0": "c"})])
+def test_a_frame_surrounds_the_head_that_is_marked_and_has_the_colour_of_its_name(shape, marks):
+    picture = drawn(np.random.default_rng(2).dirichlet(np.ones(shape[2]), shape), marks)
+    found = blocks(picture)
+    legend = picture.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == [f"{head} {text}" for head, text in marks.items()]
+    colors = [patch.get_edgecolor() for patch in legend.get_patches()]
+    assert len(set(colors)) == len(marks)
+    for head, color in zip(marks, colors):
+        ax, rows, columns = found[tuple(map(int, head.split(".")))]
+        (frame,) = [patch for patch in ax.patches if patch.get_edgecolor() == color]
+        box = frame.get_bbox()
+        assert not frame.get_fill()
+        for low, high, cells in ((box.x0, box.x1, columns), (box.y0, box.y1, rows)):
+            assert cells.start - 1.5 < low < cells.start - 0.5 and cells.stop - 0.5 < high < cells.stop + 0.5
+    assert sum(len(ax.patches) for ax in picture.axes[:-1]) == len(marks)
+
+
+SIX = {f"1.{head}": "does a job with a long name" for head in range(6)}
+
+
+@pytest.mark.parametrize(
+    ("shape", "marks"),
+    [
+        ((6, 12, 13), SIX),
+        ((6, 12, 13), None),
+        ((30, 9, 25), SIX),
+        ((1, 80, 3), None),
+        ((80, 1, 3), {"9.0": "x"}),
+        ((2, 2, 4), {"0.0": "x"}),
+        ((12, 12, 30), SIX),
+    ],
+)
+def test_many_heads_fit_the_page_and_nothing_lies_on_the_maps(shape, marks):
+    picture = drawn(np.random.default_rng(0).dirichlet(np.ones(shape[2]), shape), marks)
+    assert picture.get_figwidth() <= 9.8 and picture.get_figheight() <= 9.5
+    tight = [ax.get_tightbbox() for ax in picture.axes] + [legend.get_window_extent() for legend in picture.legends]
+    for box in tight:
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= picture.bbox.x1 and box.y1 <= picture.bbox.y1
+    for i, box in enumerate(tight):
+        assert not any(box.overlaps(other) for other in tight[i + 1 :]), i
+    assert len(picture.summary.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "blocks"), [(6, 12, 1), (12, 12, 1), (30, 9, 2), (48, 4, 3), (1, 80, 1), (2, 2, 1)]
+)
+def test_layers_are_folded_into_as_many_blocks_as_make_the_maps_largest(layers, heads, blocks):
+    picture = plots.thumbnails(np.full((layers, heads, 2, 2), 0.5))
+    assert len(picture.axes) == blocks + 1, "and one colour bar"
+
+
+def test_thumbnails_tell_the_marked_heads_and_the_strongest_of_each_layer():
+    picture = plots.thumbnails(HEADS, JOBS)
+    first = [[np.mean([HEADS[layer, head, t, 0] for t in range(1, 5)]) for head in range(4)] for layer in range(3)]
+    previous = [
+        [np.mean([HEADS[layer, head, t, t - 1] for t in range(1, 5)]) for head in range(4)] for layer in range(3)
+    ]
+    lines = picture.summary.splitlines()
+    assert lines[0] == "3 layers with 4 heads each, maps 5 x 5"
+    assert lines[1] == (
+        f"2.1 looks far: mean weight on the first key {first[2][1]:.3f}, on the previous one {previous[2][1]:.3f}"
+    )
+    assert [line.split()[0] for line in lines[1:4]] == list(JOBS)
+    for layer, line in enumerate(lines[5:]):
+        best = [f"head {np.argmax(s[layer])} {np.max(s[layer]):.3f}" for s in (first, previous)]
+        assert " ".join(line.split()) == f"{layer} {best[0]} {best[1]}"
+    assert len(lines) == 8
+    numbers = [line.split()[0] for line in plots.thumbnails(np.full((80, 1, 2, 2), 0.5)).summary.splitlines()[2:]]
+    assert (len(numbers), numbers[0], numbers[-1]) == (30, "0", "79")
+
+
+def test_marks_are_never_read_as_maths_and_their_names_are_on_the_axes():
+    picture = drawn(HEADS, JOBS)
+    assert not any(text.get_parse_math() for text in picture.legends[0].get_texts())
+    assert picture.axes[0].get_ylabel() == "layer"
+    assert picture.get_supxlabel() == "head; in each map: query (row), key (column)"
+    assert not drawn(HEADS).legends
+    assert picture.axes[-1].get_ylabel() == "weight"
+
+
+@pytest.mark.parametrize(
+    ("maps", "marks", "error", "reason"),
+    [
+        (HEADS[0], None, ValueError, r"maps has shape \(4, 5, 5\), but must have \(layers, heads, n, n\)"),
+        (HEADS[..., :4], None, ValueError, r"maps has shape \(3, 4, 5, 4\), but must have"),
+        (np.ones((1, 1, 1, 1)), None, ValueError, "with n from 2 to 80"),
+        (np.zeros((1, 1, 81, 81)), None, ValueError, "with n from 2 to 80"),
+        (np.zeros((81, 1, 2, 2)), None, ValueError, "room for 80 layers and 80 heads"),
+        (np.zeros((0, 1, 2, 2)), None, ValueError, r"maps has shape \(0, 1, 2, 2\)"),
+        (2 * HEADS, None, ValueError, r"'maps' has values from .*outside the limits \(0, 1\)"),
+        (HEADS * np.nan, None, ValueError, "'maps' holds NaN"),
+        (HEADS > 0, None, TypeError, "maps has dtype bool"),
+        (HEADS, {"3.0": "x"}, ValueError, "marks has the head '3.0', but must name heads of 0.0 to 2.3"),
+        (HEADS, {"0.4": "x"}, ValueError, "marks has the head '0.4'"),
+        (HEADS, {(0, 1): "x"}, ValueError, r"marks has the head \(0, 1\)"),
+        (HEADS, {"0.1": 3}, TypeError, "marks has 3 for the head '0.1', but must have a string"),
+        (HEADS, ["0.1"], TypeError, "marks is .'0.1'., but must be a dict"),
+        (HEADS, {f"{i}.{j}": "x" for i in range(2) for j in range(4)}, ValueError, "marks has 8 heads.*only 6 colours"),
+    ],
+)
+def test_thumbnails_refuse_by_name_what_does_not_fit(maps, marks, error, reason):
+    with pytest.raises(error, match=reason):
+        plots.thumbnails(maps, marks)
+
+
+def formed(m=2, n=2, **change):
+    given = dict(labels=["a"] * n, steps=range(m), losses={"one": np.ones(m)}, maps={"head": np.full((m, n, n), 1 / n)})
+    return moving.forming(**{**given, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"labels": "ab"}, TypeError, "labels is 'ab', but must be a list of strings"),
+        ({"labels": ["a"] * 33}, ValueError, "there are 33 labels, but a map that moves has room for 32"),
+        ({"labels": ["a"] * 3}, ValueError, r"maps 'head' has shape \(2, 2, 2\), but must have \(2, 3, 3\)"),
+        ({"steps": [0, 0]}, ValueError, r"steps is \[0 0\] of int64, but must be whole numbers \(m,\), one or more, r"),
+        ({"steps": [1, 0]}, ValueError, "steps is"),
+        ({"steps": [0.0, 1.0]}, ValueError, "steps is .* of float64"),
+        ({"steps": [[0, 1]]}, ValueError, "steps is"),
+        ({"steps": []}, ValueError, "steps is"),
+        ({"steps": [0, 1, 2]}, ValueError, r"losses 'one' has shape \(2,\), but must have \(3,\)"),
+        ({"losses": {}}, TypeError, "losses is {}, but must be a dict {name: loss at each step} with 1 or more"),
+        ({"losses": [1, 2]}, TypeError, "losses is"),
+        ({"losses": {"one": [1, np.nan]}}, ValueError, "losses 'one' holds NaN or infinity"),
+        ({"losses": {"one": ["a", "b"]}}, TypeError, "losses 'one' has dtype"),
+        ({"losses": dict.fromkeys("abcd", [1, 2])}, ValueError, "losses has 4 entries, .*room for 3"),
+        ({"maps": {}}, TypeError, "maps is {}"),
+        ({"maps": dict.fromkeys("abcd", np.ones((2, 2, 2)))}, ValueError, "maps has 4 entries"),
+        ({"maps": {"head": 2 * np.ones((2, 2, 2))}}, ValueError, "the map 'head' has values from 2 to 2, outside"),
+        ({"maps": {"head": np.full((2, 2, 2), 0.3)}}, ValueError, "maps 'head': .*sum to"),
+    ],
+)
+def test_a_training_that_does_not_fit_is_refused_by_name(change, error, reason):
+    assert formed().show(1)
+    with pytest.raises(error, match=reason):
+        formed(**change)
+
+
+def test_a_training_tells_no_statistic_that_there_is_not():
+    assert formed(1, 1).show(0) == "step 0: loss one 1.000\nhead: "
+    assert formed(labels=["a", "b"]).show(0).endswith("head: previous 0.500, first 0.500")
+
+
+@pytest.mark.parametrize(("n", "heads"), [(32, 1), (32, 2), (32, 3), (8, 3), (2, 2), (16, 1)])
+def test_the_maps_of_a_training_are_of_one_size_and_no_text_lies_on_another(n, heads):
+    maps = {f"layer {i} head 0": np.full((3, n, n), 1 / n) for i in range(heads)}
+    losses = {"two layers": np.array([3.0, 1, 0.1]), "one layer": np.array([3.0, 2, 1])}
+    picture = moving.forming(["w"] * n, [0, 10, 600], losses, maps)
+    picture.show(600)
+    picture.canvas.draw()
+    axes = [ax for ax in picture.axes if ax.images]
+    sizes = [ax.get_window_extent().bounds[2:] for ax in axes]
+    assert len(axes) == heads and np.allclose(sizes, sizes[0]) and sizes[0][0] == pytest.approx(sizes[0][1])
+    assert picture.get_figwidth() <= 9.8
+    boxes = [ax.get_tightbbox() for ax in picture.axes]
+    for i, box in enumerate(boxes):
+        assert box.x0 >= 0 and box.y0 >= 0 and box.x1 <= picture.bbox.x1 and box.y1 <= picture.bbox.y1
+        assert not any(box.overlaps(other) for other in boxes[i + 1 :]), i
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"weights": np.eye(2)}, ValueError, r"'M 0.0 on \"t\"' has shape \(2, 2\), but there are 3 labels"),
+        ({"measured": [0.5]}, TypeError, "measured is .0.5., but must be a dict {statistic: number}"),
+        ({"measured": {"previous": 0.5}}, ValueError, "measured has no 'next', but only .'previous'."),
+        ({"medians": {**dict.fromkeys(moving.SHARES, 0.5), "distance": 1}}, ValueError, "medians has no 'entropy'"),
+        ({"medians": dict.fromkeys((*moving.SHARES, "entropy", "distance"), "x")}, TypeError, "medians 'previous' is"),
+    ],
+)
+def test_a_surveyed_head_refuses_by_name_what_does_not_fit(change, error, reason):
+    picture = moving.surveyed([["a", "b", "c"], ["a", "b"]])
+    survey = dict.fromkeys((*moving.SHARES, "entropy", "distance"), 0.5)
+    given = dict(head="M 0.0", text="t", labels=["a", "b", "c"], weights=np.eye(3), measured=survey, medians=survey)
+    before = picture.show(**given)
+    with pytest.raises(error, match=reason):
+        picture.show(**{**given, **change})
+    assert np.array_equal(picture.axes[0].images[0].get_array(), np.eye(3)) and "M 0.0" in before

@@ -1,4 +1,4 @@
-"""The word vectors, and what importing the package does and does not do."""
+"""The stored data, and what importing the package does and does not do."""
 
 import hashlib
 import json
@@ -31,6 +31,15 @@ from attn_helpers import (
     vocabulary,
     word_relation,
     word_vectors,
+)
+from attn_helpers.samples import (
+    MINILM_CHANGED,
+    MODELS,
+    ablation,
+    head_survey,
+    minilm_layer,
+    minilm_maps,
+    smollm2_maps,
 )
 
 PACKAGE = Path(attn_helpers.__file__).parent
@@ -74,6 +83,16 @@ def nearest_to(vector, n, but):
     vectors = word_vectors(vocabulary())
     cosines = vectors @ vector / np.linalg.norm(vectors, axis=1)
     return [word for word in np.array(vocabulary())[np.argsort(-cosines)] if word not in but][:n]
+
+
+def of_head(name, array):
+    """The entry of one head, written layer.head, in an array (layers, heads, ...)."""
+    return array[tuple(map(int, name.split(".")))]
+
+
+def best(statistic, n=1):
+    """The n heads with the largest statistic (layers, heads), the largest first."""
+    return [".".join(map(str, divmod(i, statistic.shape[1]))) for i in np.argsort(-statistic, axis=None)[:n]]
 
 
 def watched_import(folder, package_parent):
@@ -251,6 +270,163 @@ def test_the_random_text_is_twelve_different_words_twice():
     assert tokens[:12] == tokens[12:] and len(set(tokens)) == 12
 
 
+ALL_MAPS = [
+    *((minilm_maps, name, (6, 12)) for name in (*MINILM_SENTENCES, *MINILM_CHANGED.values())),
+    *((smollm2_maps, name, (30, 9)) for name in SMOLLM2_TEXTS),
+]
+
+
+@pytest.mark.parametrize(("load", "name", "heads"), ALL_MAPS)
+def test_every_row_of_all_maps_is_stored_in_8_bits_and_sums_to_one(load, name, heads):
+    found = load(name)
+    n = len(found.tokens)
+    assert found.weights.shape == (*heads, n, n) and found.weights.dtype == np.float64
+    assert np.abs(found.weights.sum(axis=-1) - 1).max() < 1e-12
+    np.testing.assert_allclose(found.weights * 255, np.round(found.weights * 255), atol=1e-9)
+    assert found.weights.min() == 0 and found.weights.max() > 0.9
+    different = len(np.unique(found.weights.reshape(-1, n * n), axis=0))
+    assert different > 0.98 * heads[0] * heads[1]  # two heads that only look at the first token look the same
+
+
+@pytest.mark.parametrize("sentence", MINILM_SENTENCES)
+def test_all_maps_of_minilm_agree_with_those_of_single_heads(sentence):
+    found = minilm_maps(sentence)
+    for name in MINILM_HEADS:
+        head = minilm_head(name, sentence)
+        assert found.tokens == head.tokens
+        assert np.abs(of_head(name, found.weights) - head.reference).max() < 0.004
+
+
+@pytest.mark.parametrize("text", SMOLLM2_TEXTS)
+def test_all_maps_of_smollm2_agree_with_those_of_single_heads_and_see_no_future(text):
+    found = smollm2_maps(text)
+    for name in SMOLLM2_HEADS:
+        head = smollm2_head(name, text)
+        assert found.tokens == head.tokens
+        assert np.abs(of_head(name, found.weights) - head.reference).max() < 0.004
+    assert not np.triu(found.weights, 1).any() and (found.weights[:, :, 0, 0] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "old", "new", "meant"),
+    [("suitcase", "big", "small", "trophy"), ("animal", "tired", "wide", "animal")],
+)
+def test_a_changed_sentence_differs_in_one_word_and_its_maps_in_little_else(sentence, old, new, meant):
+    before, after = minilm_maps(sentence), minilm_maps(MINILM_CHANGED[sentence])
+    assert after.tokens == tuple(new if token == old else token for token in before.tokens) != before.tokens
+    asks, at = before.tokens.index("it"), before.tokens.index(meant)
+    weights = [of_head("3.1", maps.weights)[asks] for maps in (before, after)]
+    assert weights[0][at] > 0.5 and weights[0][at] != weights[1][at]
+    assert np.argmax(weights[1]) == at  # still the same noun, which is now the wrong one
+
+
+@pytest.mark.parametrize("sentence", MINILM_SENTENCES)
+def test_a_layer_of_minilm_is_recomputed_from_its_vectors_and_matrices(sentence):
+    found = minilm_layer(sentence)
+    parts = ((found.W_Q, found.b_Q), (found.W_K, found.b_K), (found.W_V, found.b_V))
+    Q, K, V = ((found.X @ W + b).reshape(-1, found.heads, 32) for W, b in parts)  # (n, 12, 32)
+    powers = np.exp(np.einsum("qhd,khd->hqk", Q, K) / np.sqrt(32))
+    weights = powers / powers.sum(axis=-1, keepdims=True)
+    output = np.einsum("hqk,khd->qhd", weights, V).reshape(-1, 384) @ found.W_O + found.b_O  # (n, 384)
+    assert np.abs(output - found.reference).max() < 1e-3
+    assert np.abs(weights - minilm_maps(sentence).weights[found.number]).max() < 0.005
+
+
+def test_a_layer_holds_the_arrays_it_names_and_its_heads_side_by_side():
+    found = minilm_layer("mary")
+    n = len(found.tokens)
+    assert (found.number, found.heads) == (2, 12) and found.tokens == minilm_head("2.0", "mary").tokens
+    assert found.X.shape == found.reference.shape == (n, 384)
+    assert np.array_equal(found.X, minilm_states("mary")[2])
+    assert {W.shape for W in (found.W_Q, found.W_K, found.W_V, found.W_O)} == {(384, 384)}
+    assert {b.shape for b in (found.b_Q, found.b_K, found.b_V, found.b_O)} == {(384,)}
+    assert {array.dtype for array in found if isinstance(array, np.ndarray)} == {np.dtype(np.float64)}
+    for name in ("2.0", "2.8"):
+        head, columns = minilm_head(name), slice(32 * int(name[2:]), 32 * int(name[2:]) + 32)
+        for part in ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V"):
+            assert np.array_equal(getattr(found, part)[..., columns], getattr(head, part))
+
+
+@pytest.mark.parametrize(("model", "heads", "tokens"), [("MiniLM", (6, 12), 30), ("SmolLM2", (30, 9), 65)])
+def test_a_survey_has_nine_statistics_of_every_head(model, heads, tokens):
+    found = head_survey(model)
+    shares = ["previous", "next", "self", "first", "delimiter", "duplicate", "induction"]
+    assert [*found] == [*shares[:5], "distance", "entropy", *shares[5:]]
+    assert {(values.shape, values.dtype) for values in found.values()} == {(heads, np.dtype(np.float64))}
+    assert all((values == np.round(values, 3)).all() and values.min() >= 0 for values in found.values())
+    assert all(found[name].max() <= 1 for name in shares)
+    assert 5 < found["distance"].max() < tokens and 2.5 < found["entropy"].max() < np.log2(tokens)
+    assert len({values.tobytes() for values in found.values()}) == 9
+
+
+def test_the_models_are_those_that_were_surveyed():
+    assert [head_survey(model)["self"].size for model in MODELS] == [72, 270]
+
+
+def test_known_heads_of_minilm_stand_out_in_its_survey():
+    found = head_survey("MiniLM")
+    assert best(found["previous"]) == best(-found["entropy"]) == ["0.2"] and found["previous"][0, 2] > 0.99
+    assert best(found["next"]) == ["1.8"] and 0.6 < found["next"][1, 8] < 0.8
+    assert best(found["first"]) == ["4.5"] and found["first"][4, 5] > 0.7
+    assert best(found["delimiter"]) == ["3.11"] and 0.3 < found["delimiter"][3, 11] < 0.6
+    assert best(found["duplicate"]) == ["2.9"] and found["induction"].max() < 0.1
+    assert abs(found["distance"][0, 2] - 1) < 0.05
+
+
+def test_known_heads_of_smollm2_stand_out_in_its_survey():
+    found = head_survey("SmolLM2")
+    assert not found["next"].any()
+    assert best(found["induction"]) == ["18.6"] and found["induction"][18, 6] > 0.8
+    assert best(found["previous"]) == ["16.0"] and found["previous"][16, 0] > 0.7
+    assert best(found["duplicate"]) == ["14.3"] and found["duplicate"][14, 3] > 0.5
+    assert found["first"][18, 8] > 0.98 and 0.3 < found["first"].mean() < 0.6
+
+
+@pytest.mark.parametrize(
+    ("model", "load", "names"), [("MiniLM", minilm_maps, MINILM_SENTENCES), ("SmolLM2", smollm2_maps, SMOLLM2_TEXTS)]
+)
+@pytest.mark.parametrize(
+    ("statistic", "of"),
+    [
+        ("previous", lambda A: np.diagonal(A, -1, 2, 3)),
+        ("self", lambda A: np.diagonal(A, 0, 2, 3)),
+        ("first", lambda A: A[:, :, 1:, 0]),
+    ],
+)
+def test_a_survey_agrees_with_the_maps_of_other_texts(model, load, names, statistic, of):
+    # not the texts of the survey: heads keep their ways, and only that
+    seen = np.mean([of(load(name).weights).mean(axis=-1) for name in names], axis=0)
+    assert np.corrcoef(seen.ravel(), head_survey(model)[statistic].ravel())[0, 1] > 0.86
+
+
+def test_the_ablation_names_its_heads():
+    found = ablation()
+    kinds = ("none", "one induction head", "five induction heads", "one previous-token head", "ten first-token heads")
+    assert found.names == (*kinds, *(f"ten others, draw {i}" for i in range(1, 7)))
+    assert [len(heads) for heads in found.heads] == [0, 1, 5, 1, 10] + [10] * 6
+    assert all(len(set(heads)) == len(heads) for heads in found.heads)
+    assert found.repeated.shape == found.text.shape == (11,)
+    known = head_survey("SmolLM2")
+    assert list(found.heads[1]) == best(known["induction"]) and found.heads[2][:1] == found.heads[1]
+    assert set(found.heads[2]) == set(best(known["induction"], 5))
+    assert list(found.heads[3]) == best(known["previous"])
+    first = smollm2_maps("random").weights[:, :, 1:, 0].mean(axis=-1)  # (30, 9)
+    assert all(of_head(name, first) > 0.75 for name in found.heads[4])
+    others = {name for heads in found.heads[5:] for name in heads}
+    assert len(others) > 30 and len({frozenset(heads) for heads in found.heads[5:]}) == 6
+    assert all(2 <= int(name.split(".")[0]) < 30 and int(name.split(".")[1]) < 9 for name in others)
+    assert not others & {*best(known["induction"], 15), *best(known["previous"], 10)}
+
+
+def test_induction_and_previous_token_heads_carry_repetition_and_others_do_not():
+    found = ablation()
+    none, one, five, previous, first, *others = found.repeated
+    assert 2 < none < 3.5
+    assert one > none + 1.5 and five > none + 6 and previous > none + 4 and five > one
+    assert abs(first - none) < 0.5 and all(-0.5 < other - none < 2.5 for other in others)
+    assert 3.5 < found.text[0] < 4.5 and np.abs(found.text - found.text[0]).max() < 0.3
+
+
 def test_bank_is_one_vector_before_the_layers_and_eight_after():
     sentences, senses, vectors = bank_senses()
     assert vectors.shape == (8, 7, 384) and len(sentences) == len(senses) == 8
@@ -294,12 +470,28 @@ def test_padding_without_a_mask_moves_the_mean_vector():
 def test_a_relation_counts_words_from_the_asking_one(name):
     relation = word_relation(name)
     assert relation.partner.shape == relation.looks.shape
-    assert len(relation.partner) > 100
     assert (relation.partner != 0).all() and (relation.looks != 0).all()
     assert relation.back.shape == relation.partner.shape
-    assert relation.head == {"object to verb": "2.0", "preposition to object": "2.8"}[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "pairs", "low", "high"),
+    [
+        ("object to verb", "2.0", 162, 0.2, 0.4),
+        ("preposition to object", "2.8", 252, 0.2, 0.4),
+        ("verb to far subject", "5.5", 60, -0.4, -0.2),
+    ],
+)
+def test_a_head_finds_its_relation_better_than_one_distance_and_far_subjects_worse(name, head, pairs, low, high):
+    relation = word_relation(name)
+    assert relation.head == head and len(relation.partner) == pairs
     distances, counts = np.unique(relation.partner, return_counts=True)
-    assert (relation.looks == relation.partner).mean() > counts.max() / counts.sum() + 0.2
+    assert low < (relation.looks == relation.partner).mean() - counts.max() / pairs < high
+
+
+def test_far_subjects_are_far_and_mostly_to_the_left():
+    partner = word_relation("verb to far subject").partner
+    assert np.abs(partner).min() == 3 and 0.8 < (partner < 0).mean() < 1
 
 
 @pytest.mark.parametrize(
@@ -311,6 +503,12 @@ def test_a_relation_counts_words_from_the_asking_one(name):
         (lambda: minilm_states(None), "sentence is None"),
         (lambda: smollm2_head("2.0"), "head is '2.0', but must be one of '1.2'"),
         (lambda: smollm2_head("16.0", "money"), "text is 'money', but must be one of 'gift'"),
+        (lambda: minilm_maps("gift"), "sentence is 'gift', but must be one of 'suitcase'"),
+        (lambda: minilm_maps("river wide"), "'attention', 'suitcase small', 'animal wide'"),
+        (lambda: minilm_layer("suitcase small"), "sentence is 'suitcase small', but must be one of 'suitcase'"),
+        (lambda: smollm2_maps("money"), "text is 'money', but must be one of 'gift'"),
+        (lambda: head_survey("minilm"), "model is 'minilm', but must be one of 'MiniLM', 'SmolLM2'"),
+        (lambda: head_survey(None), "model is None"),
         (lambda: word_relation("verb to object"), "name is 'verb to object', but must be one of 'object to verb'"),
     ],
 )
@@ -333,6 +531,13 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(call, reason):
         lambda: padded_batch().X,
         lambda: padded_batch().unmasked,
         lambda: word_relation().looks,
+        lambda: minilm_maps().weights,
+        lambda: smollm2_maps().weights,
+        lambda: minilm_layer().W_O,
+        lambda: minilm_layer().b_Q,
+        lambda: minilm_layer().reference,
+        lambda: head_survey()["entropy"],
+        lambda: ablation().repeated,
     ],
 )
 def test_what_is_given_is_a_new_array_each_time(load):
@@ -342,9 +547,9 @@ def test_what_is_given_is_a_new_array_each_time(load):
 
 
 def test_no_data_file_is_larger_than_it_may_be():
-    sizes = {file.name: file.stat().st_size for file in (PACKAGE / "data").glob("*.npz")}
-    assert max(sizes.values()) <= 900_000
-    assert sum(sizes.values()) <= 4_000_000
+    sizes = {file.name: file.stat().st_size for file in (PACKAGE / "data").iterdir()}
+    assert max(sizes.values()) <= 1_400_000
+    assert sum(sizes.values()) <= 3_950_000
 
 
 def test_importing_reads_no_data_and_using_it_does(facts):

@@ -1,5 +1,6 @@
 """Training, against finite differences, against Adam as the paper writes it, and by what is learned."""
 
+import copy
 import functools
 import math
 import tracemalloc
@@ -7,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from attn_helpers import attention
+from attn_helpers import attention, head_statistics
 from attn_helpers.training import Adam, AttentionModel, attention_backward, random_tokens, repeated_tokens, train
 
 INF, NAN = np.inf, np.nan
@@ -149,6 +150,17 @@ def test_lists_and_whole_numbers_are_taken():
     grads = attention_backward([[2]], [[1]], [[1], [1]], [[1], [0]], [[0.5, 0.5]])
     assert [g.dtype for g in grads] == [F64] * 3
     assert grads[2].tolist() == [[1.0], [1.0]]
+
+
+@pytest.mark.parametrize("lead", [(), (2,)], ids=str)
+@pytest.mark.parametrize(("n_q", "n_kv", "d_v"), [(0, 5, 2), (4, 0, 2), (4, 5, 0), (0, 0, 2)])
+def test_what_is_empty_has_gradients_of_zero(n_q, n_kv, d_v, lead):
+    # case 44: "zero-size array to reduction"
+    arrays = [np.ones((*lead, *shape)) for shape in ((n_q, 3), (n_kv, 3), (n_kv, d_v))]
+    output, weights = attention.scaled_dot_product_attention(*arrays)
+    for array, gradient in zip(arrays, attention_backward(output, *arrays, weights)):
+        assert gradient.shape == array.shape
+        assert not gradient.any()
 
 
 @pytest.mark.parametrize(
@@ -740,3 +752,23 @@ def test_at_a_large_d_head_only_the_scaled_model_learns_in_time(d_head, steps, u
     assert scaled[1][-10:].mean() > 0.85
     assert (unscaled[1][-10:].mean() > 0.85) == unscaled_learns
     assert unscaled_learns or unscaled[1][-10:].mean() < 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_layers_form_an_induction_head_that_needs_the_head_before_it_and_one_layer_never_does(seed):
+    task = functools.partial(repeated_tokens, batch=32, n=32, vocabulary=32, shortest=8, longest=16)
+    probe, exam = task(np.random.default_rng(5), batch=1, shortest=12, longest=12)[0], task(np.random.default_rng(6))
+    two = AttentionModel(32, 32, width=64, heads=2, layers=2, seed=seed)
+    one = AttentionModel(32, 32, width=64, heads=4, d_head=32, layers=1, seed=seed)
+    assert curve(two, task, 300, 3e-3, seed)[1][-20:].mean() > 0.95
+    assert curve(one, task, 300, 3e-3, seed)[1][-20:].mean() < 0.4
+    maps = np.stack(two.logits(probe)[1])[:, 0]  # (2, 2, 32, 32)
+    previous = head_statistics(maps[..., :12, :12])["previous"][0]  # (2,) of layer 0, as far as needed for keys
+    induction = head_statistics(maps, tokens=probe[0])["induction"]  # (2, 2)
+    assert previous.max() > 0.8
+    assert induction[1].max() > 0.8 > 0.3 > induction[0].max()
+    assert head_statistics(one.logits(probe)[1][0][0], tokens=probe[0])["induction"].max() < 0.3
+    kept = two.evaluate(*exam)[1]
+    spoiled = copy.deepcopy(two)
+    spoiled.parameters["W_O"][0, 32 * previous.argmax() :][:32] = 0
+    assert spoiled.evaluate(*exam)[1] < kept - 0.1

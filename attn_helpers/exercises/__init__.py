@@ -1,9 +1,10 @@
 """Feedback on the reader's answers: check.<exercise>(answer), and predict() before a run."""
 
 from attn_helpers.exercises import expectation as notebook_1
-from attn_helpers.exercises import leaks
+from attn_helpers.exercises import induction, leaks, splits
 from attn_helpers.exercises import masks as notebook_5
 from attn_helpers.exercises import matrix_form as notebook_4
+from attn_helpers.exercises import multi_head as notebook_7
 from attn_helpers.exercises import query_key_value as notebook_2
 from attn_helpers.exercises import scaling as notebook_6
 from attn_helpers.exercises import self_attention as notebook_3
@@ -41,3 +42,9 @@ class check:
     log_softmax = staticmethod(notebook_6.log_softmax)
     head_scores = staticmethod(notebook_6.head_scores)
     merge_blocks = staticmethod(notebook_6.merge_blocks)
+
+    split_heads = staticmethod(notebook_7.split_heads)
+    merge_heads = staticmethod(notebook_7.merge_heads)
+    multi_head = staticmethod(notebook_7.multi_head)
+    scrambles = staticmethod(splits.scrambles)
+    induction_weight = staticmethod(induction.induction_weight)
