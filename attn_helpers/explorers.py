@@ -28,8 +28,8 @@ from attn_helpers.samples import (
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """The values of d_k on the slider."""
 
-READERS = {"MiniLM": (minilm_maps, MINILM_SENTENCES, "money"), "SmolLM2": (smollm2_maps, SMOLLM2_TEXTS, "random")}
-"""Of each model: its maps on a text, the texts, and the one shown first."""
+STARTS = {"MiniLM": ("money", 2, 0), "SmolLM2": ("random", 18, 6)}
+"""Text, layer and head of each model that are shown first."""
 
 
 def temperature_explorer(sentence=SENTENCES["money"], queries=("money", "salary", "bank", "week", "she", "river")):
@@ -145,29 +145,33 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
     )
 
 
-def model_explorer():
-    """Look at every head of two trained models: its map on a text, and what it does over many texts.
+def model_explorer(model="MiniLM"):
+    """Look at every head of a trained model: its map on a text, and what it does over many texts.
 
-    The texts and the numbers of layers and heads follow the model. The statistics are those of
-    head_survey; the grey ticks are the medians over all heads of the model.
+    model  one of MODELS
+    The statistics are those of head_survey; the grey ticks are the medians over all heads.
     """
-    surveys = {model: head_survey(model) for model in READERS}
-    medians = {model: {name: np.median(s) for name, s in survey.items()} for model, survey in surveys.items()}
-    labels = [read(text).tokens for read, texts, _ in READERS.values() for text in texts]
+    survey = head_survey(model)
+    read, texts = {"MiniLM": (minilm_maps, MINILM_SENTENCES), "SmolLM2": (smollm2_maps, SMOLLM2_TEXTS)}[model]
+    medians = {name: np.median(statistic) for name, statistic in survey.items()}
+    layers, heads = survey["first"].shape
 
-    def compute(**asked):
-        model, text, layer, head = _within_model(surveys, **asked)
-        tokens, weights = READERS[model][0](text)
-        measured = {name: statistic[layer, head] for name, statistic in surveys[model].items()}
-        shown = dict(labels=tokens, weights=weights[layer, head], measured=measured, medians=medians[model])
+    def compute(text, layer, head):
+        tokens, weights = read(text)
+        measured = {name: statistic[layer, head] for name, statistic in survey.items()}
+        shown = dict(labels=tokens, weights=weights[layer, head], measured=measured, medians=medians)
         return dict(head=f"{model} {layer}.{head}", text=text, **shown)
 
-    models, texts = _choice("model", READERS), _choice("text", MINILM_SENTENCES)
-    texts.value = "money"
-    layers, heads = _whole("layer", 2, 0, 5), _whole("head", 0, 0, 11)
-    models.observe(lambda _change: _follow_model(live, surveys), "value")
-    live = Live(moving.surveyed(labels), compute, model=models, text=texts, layer=layers, head=heads)
-    return live
+    text, layer, head = STARTS[model]
+    choice = _choice("text", texts)
+    choice.value = text
+    return Live(
+        moving.surveyed([read(text).tokens for text in texts]),
+        compute,
+        text=choice,
+        layer=_whole("layer", layer, 0, layers - 1),
+        head=_whole("head", head, 0, heads - 1),
+    )
 
 
 def forming_explorer(labels, steps, losses, maps):
@@ -315,27 +319,6 @@ def scaling_explorer(positions=16, queries=200, seed=0):
             value=1, base=2, min=-3, max=5, step=0.25, description="temperature", readout_format=".3g", **_SHAPE
         ),
     )
-
-
-def _within_model(surveys, model, text, layer, head):
-    """The same, or the nearest that the model has: sliders move one after the other."""
-    _, texts, first = READERS[model]
-    layers, heads = surveys[model]["first"].shape
-    return model, text if text in texts else first, min(layer, layers - 1), min(head, heads - 1)
-
-
-def _follow_model(live, surveys):
-    """Give the sliders what the model has; none of them draws, for the model's own move does."""
-    model, *values = _within_model(surveys, **live.values)
-    _, *others = live.controls.values()
-    for control in others:
-        control.unobserve(live._on_change, "value")
-    texts, layers, heads = others
-    texts.options = READERS[model][1]
-    layers.max, heads.max = (size - 1 for size in surveys[model]["first"].shape)
-    for control, value in zip(others, values):
-        control.value = value
-        control.observe(live._on_change, "value")
 
 
 def _project(head):

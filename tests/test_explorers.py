@@ -36,12 +36,6 @@ LOSSES = {"two layers": np.array([3.0, 2.5, 1.0, 0.2, 0.1]), "one layer": np.arr
 FORMING = {f"layer {i} head 0": np.random.default_rng(i).dirichlet(np.ones(6), (5, 6)) for i in range(2)}
 
 
-def second_model():
-    live = explorers.model_explorer()
-    live.controls["model"].value = "SmolLM2"
-    return live
-
-
 EXPLORERS = {
     "temperature": explorers.temperature_explorer,
     "hull": explorers.hull_explorer,
@@ -52,8 +46,8 @@ EXPLORERS = {
     "mask": explorers.mask_explorer,
     "scaling": explorers.scaling_explorer,
     "pipeline": lambda: explorers.pipeline_explorer(["a", "b", "a", "$$"], *QKV),
-    "model": explorers.model_explorer,
-    "second model": second_model,
+    "MiniLM": explorers.model_explorer,
+    "SmolLM2": lambda: explorers.model_explorer("SmolLM2"),
     "forming": lambda: explorers.forming_explorer(TOKENS, STEPS, LOSSES, FORMING),
 }
 
@@ -313,8 +307,8 @@ def choose(live, **values):
     ],
 )
 def test_the_model_explorer_shows_the_map_and_the_survey_of_that_head(model, text, layer, head):
-    live = explorers.model_explorer()
-    choose(live, model=model, text=text, layer=layer, head=head)
+    live = explorers.model_explorer(model)
+    choose(live, text=text, layer=layer, head=head)
     maps, survey = READ[model](text), samples.head_survey(model)
     left, right = [ax for ax in live.picture.axes if ax.get_xlabel()]
     assert np.array_equal(left.images[0].get_array(), maps.weights[layer, head])
@@ -338,7 +332,7 @@ def test_the_model_explorer_shows_the_map_and_the_survey_of_that_head(model, tex
 
 
 def test_the_model_explorer_tells_what_it_shows():
-    live = second_model()
+    live = explorers.model_explorer("SmolLM2")
     choose(live, text="gift", layer=18, head=6)
     maps, survey = samples.smollm2_maps("gift"), samples.head_survey("SmolLM2")
     top, bottom = live.picture.summary.split("\n\n")
@@ -352,84 +346,21 @@ def test_the_model_explorer_tells_what_it_shows():
     assert told == {name: [f"{s[18, 6]:.3f}", f"{np.median(s):.3f}"] for name, s in survey.items()}
 
 
-def test_the_model_explorer_starts_at_a_head_with_a_job():
-    live = explorers.model_explorer()
-    assert live.values == dict(model="MiniLM", text="money", layer=2, head=0)
-    assert live.picture.summary.startswith('MiniLM 2.0 on "money"')
+@pytest.mark.parametrize(("model", "text", "layer", "head"), [("MiniLM", "money", 2, 0), ("SmolLM2", "random", 18, 6)])
+def test_the_model_explorer_starts_at_a_head_with_a_job(model, text, layer, head):
+    live = explorers.model_explorer(model)
+    assert live.values == dict(text=text, layer=layer, head=head)
+    assert live.picture.summary.startswith(f'{model} {layer}.{head} on "{text}"')
 
 
-def drawings(live):
-    """A list that gets the error, or None, and the title of each drawing from now on."""
-    seen, report = [], live._report
-
-    def record(error):
-        report(error)
-        seen.append((live.error, live.picture.axes[0].get_title(loc="left")))
-
-    live._report = record
-    return seen
-
-
-def test_texts_layers_and_heads_follow_the_model_in_one_drawing_and_never_an_error():
-    live = explorers.model_explorer()
-    seen = drawings(live)
-    ends = {}
-    for model, text, title in (
-        ("SmolLM2", None, 'SmolLM2 2.0 on "random"'),
-        ("MiniLM", "names", 'MiniLM 5.8 on "money"'),  # from layer 29, head 8
-        ("SmolLM2", "scientist", 'SmolLM2 5.8 on "random"'),  # from layer 5, head 11
-        ("MiniLM", "keys", 'MiniLM 5.8 on "keys"'),  # both have it
-        ("SmolLM2", "keys", 'SmolLM2 5.8 on "keys"'),
-    ):
-        if text:
-            layer, head = live.controls["layer"], live.controls["head"]
-            choose(live, text=text, layer=layer.max, head=head.max)
-        seen.clear()
-        live.controls["model"].value = model
-        assert seen == [(None, title)]
-        assert title == '{model} {layer}.{head} on "{text}"'.format(**live.values)
-        assert live.picture.summary.startswith(title)
-        ends[model] = live.controls["layer"].max, live.controls["head"].max, live.controls["text"].options
-    assert ends["MiniLM"] == (5, 11, samples.MINILM_SENTENCES)
-    assert ends["SmolLM2"] == (29, 8, samples.SMOLLM2_TEXTS)
-
-
-@pytest.mark.parametrize("model", READ)
-def test_after_the_model_every_slider_still_draws_once(model):
-    live = explorers.model_explorer()
-    choose(live, model="SmolLM2", layer=29)
-    live.controls["model"].value = model
-    seen = drawings(live)
-    for name, value in (("text", "keys"), ("layer", 1), ("head", 7)):
-        seen.clear()
-        live.controls[name].value = value
-        assert [error for error, _ in seen] == [None]
-    assert seen[-1][1] == f'{model} 1.7 on "keys"'
-
-
-def test_what_the_model_has_not_is_never_drawn_whichever_slider_moved_first():
-    live = explorers.model_explorer()
-    assert live.draw(model="MiniLM", text="random", layer=29, head=8).startswith('MiniLM 5.8 on "money"')
-    assert live.draw(model="SmolLM2", text="suitcase", layer=5, head=11).startswith('SmolLM2 5.8 on "random"')
-
-
-def test_the_model_may_change_on_another_thread():
-    async def kernel():
-        live = second_model()
-        seen = drawings(live)
-        mover = threading.Thread(target=lambda: choose(live, layer=29, head=8, model="MiniLM", text="mary"))
-        mover.start()
-        mover.join()
-        await asyncio.sleep(0.05)
-        return seen
-
-    assert asyncio.run(kernel()) == [(None, 'MiniLM 5.8 on "mary"')]
+def test_the_model_explorer_refuses_a_model_that_is_not_there():
+    with pytest.raises(ValueError, match="model is 'GPT', but must be one of 'MiniLM', 'SmolLM2'"):
+        explorers.model_explorer("GPT")
 
 
 @pytest.mark.parametrize("model", READ)
 def test_the_kept_labels_are_the_pixels_of_labels_drawn_anew(model):
-    live = explorers.model_explorer()
-    live.controls["model"].value = model
+    live = explorers.model_explorer(model)
     for text in ("keys", positions(live.controls["text"])[-1], "keys"):
         live.controls["text"].value = text
     choose(live, layer=1, head=3)
@@ -494,10 +425,9 @@ def test_the_pipeline_lights_up_one_row_of_each(t):
     [
         ("temperature", "temperature", 3),
         ("head", "sentence", "keys"),
-        ("model", "text", "river"),
-        ("model", "layer", 4),
-        ("model", "model", "SmolLM2"),
-        ("second model", "head", 8),
+        ("MiniLM", "text", "river"),
+        ("MiniLM", "layer", 4),
+        ("SmolLM2", "head", 8),
         ("forming", "step", 1),
     ],
 )
