@@ -93,7 +93,7 @@ class FetchingModel:
 
     def evaluate(self):
         """Loss on HELD_OUT rows, the same ones at each call and for each model of the same task."""
-        rng = np.random.default_rng((0, 2))  # no stream of a model, (seed,), nor of training, (seed, 1)
+        rng = np.random.default_rng((0, 2))  # for seeds below 2**32 no stream of a model, (seed,), nor of training, (seed, 1)
         x, target = fetching_batch(rng, HELD_OUT, self.places, self.answer)
         return self._loss(self.outputs(x), target)[0]
 
@@ -158,6 +158,8 @@ def train_fetching(model, steps=600, rate=5e-3, seed=0):
 
     Raises TypeError or ValueError where an argument does not fit, and names it.
     """
+    if not isinstance(model, FetchingModel):
+        raise TypeError(f"model is {model!r}, but must be a FetchingModel")
     steps, rng = _count("steps", steps), np.random.default_rng((_count("seed", seed, 0), 1))
     adam = Adam(model.parameters, rate, beta2=0.98)
     for step in range(steps):

@@ -275,8 +275,10 @@ def _equal(tokens, n):
         raise TypeError(f"tokens is {tokens!r}, but must be n tokens in a row") from None
     if len(tokens) != n:
         raise ValueError(f"there are {len(tokens)} tokens, but weights have n = {n}, their last axis")
-    first = np.array([tokens.index(token) for token in tokens], int)
-    return first[:, None] == first
+    try:
+        return np.array([[bool(a == b) for b in tokens] for a in tokens], bool).reshape(n, n)
+    except ValueError:
+        raise TypeError("tokens hold arrays, but == must give one True or False for two tokens") from None
 
 
 def _count(name, value, least=1):

@@ -601,7 +601,10 @@ def _check_few(name, given, form):
     _check_dict(name, given, form)
     if len(given) > len(COLORS):
         raise ValueError(f"{name} has {len(given)} entries, {list(given)}, but there is room for {len(COLORS)}")
-    return {one: _real(f"{name} {one!r}", values) for one, values in given.items()}
+    for one in given:
+        if not isinstance(one, str):
+            raise TypeError(f"{name} has the name {one!r}, but each must be a string")
+    return {one: _real(f"{name} {one!r}", values).copy() for one, values in given.items()}
 
 
 def _check_losses(losses, m):
@@ -642,7 +645,9 @@ def _loss_curves(figure, steps, losses):
         ax.plot(steps, values, color=color, label=name)
         dots += ax.plot(steps[-1:], values[-1:], "o", color=color, ms=8, mec="white", zorder=4)
     ax.set(xlabel="step", ylabel="loss", ylim=_padded([0, *np.concatenate(list(losses.values()))]))
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(losses), borderaxespad=0.1, handlelength=1.4)
+    place = dict(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(losses), borderaxespad=0.1, handlelength=1.4)
+    for text in ax.legend(ax.lines[::2], list(losses), **place).get_texts():
+        text.set_parse_math(False)
     return dots, ax.set_title("", loc="left")
 
 
@@ -696,5 +701,5 @@ def _label_point(ax, label, point, points):
 
 
 def _padded(values, share=0.08):
-    room = share * np.ptp(values)
+    room = share * np.ptp(values) or 1
     return min(values) - room, max(values) + room

@@ -382,6 +382,8 @@ def _check_heads(maps):
         raise ValueError(f"maps has shape {maps.shape}, but must have (layers, heads, n, n) with n from 2 to {MOST}")
     if max(maps.shape) > MOST:
         raise ValueError(f"maps has shape {maps.shape}, but a picture has room for {MOST} layers and {MOST} heads")
+    if maps.size > 2**24:
+        raise ValueError(f"maps has shape {maps.shape}, {maps.size:,} weights, but a picture has room for {2**24:,}")
     rows = maps.reshape(-1, maps.shape[3])
     _check_map("maps", rows, range(rows.shape[0]), range(rows.shape[1]), (0, 1))
     return maps

@@ -1660,6 +1660,7 @@ WRONG = {
         "sqrt(d / h)": (divided_by(lambda X, A, h: len(A) / h), "the width of a head is taken for d / h"),
         "sqrt(d // h)": (divided_by(lambda X, A, h: len(A) // h), "the width of a head is taken for d // h"),
         "sqrt(h)": (divided_by(lambda X, A, h: h), "root of the number of heads"),
+        "2": (divided_by(lambda X, A, h: 4), "the scores are always divided by 2"),
         "one head": (
             lambda X, A, B, C, D, h: attention(X @ A, X @ B, X @ C) @ D,
             "this is one head of full width: split",
@@ -1744,6 +1745,10 @@ WRONG = {
         "head 0": (lambda split, x, h: comparing(lambda y: y[:, 0])(split, x, h), "only head 0 is looked at"),
         "token 0": (comparing(lambda y: y[:, :, 0]), "only token 0 is looked at"),
         "sequence 0": (comparing(lambda y: y[0]), "only sequence 0 is looked at"),
+        "last token": (
+            lambda *case: comparing(np.shape)(*case) or comparing(lambda y: y[:, :, -1])(*case),
+            "calls a split that exchanges two numbers only right",
+        ),
         "token numbers": (marked_by_token, "only the number of its token marks"),
         "like straight": (
             lambda split, x, h: not np.array_equal(split(x, h), straight(x, h)),
@@ -1798,6 +1803,11 @@ WRONG = {
             "only the first j counts",
         ),
         "all queries": (lambda A, names: sums(A, names).sum() / len(A), "the sum is divided by all n queries"),
+        "all queries but one": (lambda A, names: sums(A, names).sum() / (len(A) - 1), "the sum is divided by n - 1"),
+        "zeros left out": (
+            lambda A, names: sums(A, names)[sums(A, names) > 0].mean(),
+            "queries with a weight of 0 there are left out",
+        ),
         "different tokens": (
             lambda A, names: sums(A, names).sum() / len({*names}),
             "divided by the number of different tokens",
@@ -2227,7 +2237,7 @@ def test_a_test_of_splits_is_tried_on_several_shapes_with_both_verdicts():
     seen = []
     feedback = judge("scrambles", lambda split, x, h: seen.append((*x.shape, h)) or merges_back(split, x, h))
     assert len({b for b, *_ in seen}) == len({h for *_, h in seen}) - 1 == 3
-    assert feedback.message == f"your test is right about {len(seen)} splits, 12 of them scrambling."
+    assert feedback.message == f"your test is right about {len(seen)} splits, 13 of them scrambling."
     assert len({case.name for case in splits._CASES}) == len(splits._CASES) == len(seen)
 
 

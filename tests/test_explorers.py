@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import io
 import re
 import sys
 import threading
@@ -9,9 +10,11 @@ import tracemalloc
 
 import ipywidgets as widgets
 import numpy as np
+import PIL.Image
 import pytest
 import scipy.spatial
 import scipy.special
+from matplotlib.text import Text
 
 from attn_helpers import (
     MINILM_HEADS,
@@ -96,7 +99,40 @@ def test_each_control_has_a_description_and_holds_the_value_asked_for(name):
         assert control.description
         for value in positions(control)[:: max(1, len(positions(control)) // 10)]:
             control.value = value
-            assert control.value == pytest.approx(value, rel=1e-6) if not isinstance(value, str) else value
+            assert control.value == (value if isinstance(value, str) else pytest.approx(value, rel=1e-6))
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_no_token_is_ever_read_as_maths(name):
+    # case 59
+    axes = EXPLORERS[name]().picture.axes
+    labels = [label.get_text() for ax in axes for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+    tokens = {label for label in labels if re.search("[a-z]", label)}
+    assert tokens or name in ("kernel", "scaling")
+    found = [text for ax in axes for text in ax.findobj(Text) if text.get_text() in tokens]
+    assert not any(text.get_parse_math() for text in found)
+
+
+@pytest.mark.parametrize("name", ["head", "mask", "model", "second model", "forming"])
+def test_weights_are_shown_from_0_to_1_at_every_position(name):
+    # case 56
+    live = EXPLORERS[name]()
+    for control in live.controls.values():
+        control.value = positions(control)[-1]
+        assert {image.get_clim() for ax in live.picture.axes for image in ax.images} == {(0, 1)}
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
+def test_the_picture_keeps_its_size_and_the_widgets_are_plain_ones(name):
+    # cases 69, 75: a page that jumps while a slider is dragged; widgets that a hosting site does not have
+    live, sizes = EXPLORERS[name](), set()
+    for control in live.controls.values():
+        for value in (positions(control)[0], positions(control)[-1]):
+            control.value = value
+            sizes.add((PIL.Image.open(io.BytesIO(live._image.value)).size, live._image.layout.width))
+    assert len(sizes) == 1
+    shown = [live, *live.children, *live.controls.values()]
+    assert {widget._view_module for widget in shown} == {"@jupyter-widgets/controls"}
 
 
 @pytest.mark.parametrize("temperature", np.logspace(-2, 2, 10))

@@ -150,6 +150,17 @@ def test_the_readme_lists_exactly_the_notebooks():
     assert sorted(set(re.findall(r"notebooks/(\d\d_\w+\.ipynb)", readme))) == [path.name for path in PATHS]
 
 
+def test_every_requirement_has_the_floor_of_the_package_and_stays_below_a_next_major():
+    # case 100: JupyterLab and ipywidgets of majors that do not fit each other show nothing
+    *lines, itself = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    assert itself == "-e ."
+    floors = dict(re.fullmatch(r"(\w+)>=([\d.]+),<\d+", line).groups() for line in lines)
+    assert {"jupyterlab", "ipywidgets", "nbval"} <= set(floors)
+    package = dict(re.findall(r'"(\w+)>=([\d.]+)"', (ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    package.pop("setuptools")
+    assert package.items() <= floors.items()
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

@@ -4,6 +4,7 @@ import base64
 import io
 import subprocess
 import sys
+import warnings
 
 import matplotlib
 import numpy as np
@@ -11,6 +12,7 @@ import PIL.Image
 import pytest
 
 from attn_helpers import moving, plots
+from attn_helpers.picture import FONTS
 
 LABELS = ["the", "$$", "a$b_c$d", "the"]
 SCORES = np.array([2.0, -1.0, 0.5, 2.0])
@@ -147,7 +149,10 @@ def test_every_map_is_shown_from_0_to_1_however_narrow_its_own_range():
 def test_attention_map_of_different_queries_and_keys_shows_the_sums():
     weights = np.array([[0.5, 0.25, 0.25], [0, 0, 1]])
     picture = plots.attention_map(["a", "b"], {"cross": weights}, keys=["x", "y", "z"], sums=True)
-    assert texts(picture.axes[0]) == ["1.00", "1.00", "0.50", "0.25", "1.25"]
+    ax = picture.axes[0]
+    sides = [[label.get_text() for label in axis.get_ticklabels()] for axis in (ax.yaxis, ax.xaxis)]
+    assert sides == [["a", "b"], ["x", "y", "z"]], "queries in rows, keys in columns"
+    assert texts(ax) == ["1.00", "1.00", "0.50", "0.25", "1.25"]
     assert picture.summary.splitlines()[-1] == "column sums 0.500 0.250 1.250"
 
 
@@ -216,6 +221,38 @@ def test_more_tokens_than_can_be_read_are_refused_before_anything_is_drawn():
 def test_panels_that_are_no_dict_of_maps_are_refused(panels):
     with pytest.raises(TypeError, match="must be a dict {title: map}"):
         plots.attention_map(["a", "b"], panels)
+
+
+def test_a_sign_that_the_first_font_lacks_is_drawn_in_another_that_is_installed(monkeypatch, caplog):
+    # case 60: Chinese tokens are boxes; here a sign of STIX, which comes with matplotlib, stands for them
+    def draw(token):
+        return plots.attention_map([token, "$$"], {"map": np.eye(2)})._repr_mimebundle_()
+
+    english = draw("a")
+    with pytest.warns(UserWarning, match="POSITION INDICATOR.* missing from font"):
+        draw("\u2316")
+    monkeypatch.setattr("attn_helpers.picture.FONTS", (*FONTS, "no such font", "STIXGeneral"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        draw("\u2316")
+    assert "no such font" not in caplog.text, "a font that is not installed is not asked for"
+    assert draw("a") == english
+
+
+def test_default_sizes_of_matplotlib_change_no_picture():
+    # case 90: a release changed them
+    pictures = []
+    for sizes in ({}, {"figure.figsize": (3, 2), "figure.dpi": 50, "savefig.dpi": 30}):
+        with matplotlib.rc_context(sizes):
+            pictures.append(plots.scores_and_weights(LABELS, SCORES, WEIGHTS)._repr_mimebundle_())
+    assert pictures[0] == pictures[1]
+
+
+def test_a_reader_s_own_font_takes_no_sign_away():
+    # case 61: a font without the minus sign
+    with matplotlib.rc_context({"font.family": "cmss10"}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plots.curves([-2, -1], {"": {"a": [-1, -2]}}, "x", "y")._repr_mimebundle_()
 
 
 def test_what_cannot_be_read_as_a_label_is_written_out_or_cut():

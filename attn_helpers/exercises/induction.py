@@ -6,7 +6,7 @@ from attn_helpers.attention import softmax
 from attn_helpers.exercises.mistakes import draw
 from attn_helpers.heads import head_statistics
 from attn_helpers.judging import judge
-from attn_helpers.masks import causal_mask
+from attn_helpers.masks import causal_mask, window_mask
 
 
 def _equal(t, tokens, stop):
@@ -77,6 +77,14 @@ _INDUCTION = [
         "the sum is divided by all n queries: divide by the number of queries that have such a j",
     ),
     (
+        lambda A, tokens: _total(A, tokens) / (len(tokens) - 1),
+        "the sum is divided by n - 1, all queries but one: divide by the number of queries that have such a j",
+    ),
+    (
+        _weight_on(_after, over=lambda found: np.mean([weight for weight in found if weight > 0])),
+        "queries with a weight of 0 there are left out: they have such a j, so they count",
+    ),
+    (
         lambda A, tokens: _total(A, tokens) / len(set(tokens)),
         "the sum is divided by the number of different tokens: divide by that of the queries that have such a j",
     ),
@@ -133,6 +141,7 @@ def induction_weight(answer):
             (_map(8, causal_mask(8)), ("the", "cat", "saw", "the", "dog", "the", "cat", "saw")),
             (_map(6), tuple("xyzxyz")),
             (_map(4), tuple("oooo")),
+            (_map(7, window_mask(7, window=2)), tuple("abacaba")),  # query 5 has no weight on its key
         ],
         right=lambda A, tokens: head_statistics(A, tokens)["induction"],
         mistakes=_INDUCTION,

@@ -198,6 +198,7 @@ _SCRAMBLED = "the tokens are scrambled, reshape to (n, h, d_h) and swap the firs
 _BESIDE = "they stand side by side, (n, h * d_v), and W_O mixes them"
 
 _MULTI_HEAD = [
+    (_divided_by(lambda X, W_Q, h: 4), f"the scores are always divided by 2: {_WIDTH}"),
     (_divided_by(lambda X, W_Q, h: X.shape[1]), f"the scores are divided by sqrt(d), the width of X: {_WIDTH}"),
     (_divided_by(lambda X, W_Q, h: W_Q.shape[1]), f"the scores are divided by the square root of h * d_h: {_WIDTH}"),
     (_divided_by(lambda X, W_Q, h: X.shape[1] / h), f"the width of a head is taken for d / h: {_WIDTH}"),

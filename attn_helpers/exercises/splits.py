@@ -90,6 +90,14 @@ def _exchanged(head):
     return split
 
 
+def _two_numbers_exchanged(x, h):
+    """The right split, but two tokens in the middle of the first sequence exchange one number of a middle head."""
+    y = heads.split_heads(x, h).copy()
+    _, head, token, column = (size // 2 for size in y.shape)
+    y[0, head, [token - 1, token], column] = y[0, head, [token, token - 1], column]
+    return y
+
+
 def _last_sequence_straight(x, h):
     return np.concatenate([heads.split_heads(x[:-1], h), _straight(x[-1:], h)])
 
@@ -121,6 +129,7 @@ _CASES = [
     _Case(_exchanged(0), (2, 5, 8), 4, True, "a split whose first head exchanges two tokens", _MERGE_BACK),
     _Case(_exchanged(-1), (2, 5, 8), 4, True, "a split whose last head exchanges two tokens", _MERGE_BACK),
     _Case(_last_sequence_straight, (3, 4, 6), 2, True, "a split that scrambles the last sequence alone", _MERGE_BACK),
+    _Case(_two_numbers_exchanged, (2, 6, 12), 4, True, "a split that exchanges two numbers only", _MERGE_BACK),
     _Case(
         lambda x, h: heads.split_heads(np.concatenate([x[:1], x[:0:-1]]), h),
         (3, 4, 6),
