@@ -93,7 +93,7 @@ class FetchingModel:
 
     def evaluate(self):
         """Loss on HELD_OUT rows, the same ones at each call and for each model of the same task."""
-        rng = np.random.default_rng((0, 2))  # for seeds below 2**32 no stream of a model, (seed,), nor of training, (seed, 1)
+        rng = np.random.default_rng((0, 2))  # no stream of a model or of training, for seeds below 2**32
         x, target = fetching_batch(rng, HELD_OUT, self.places, self.answer)
         return self._loss(self.outputs(x), target)[0]
 
