@@ -113,7 +113,7 @@ def test_no_token_is_ever_read_as_maths(name):
     assert not any(text.get_parse_math() for text in found)
 
 
-@pytest.mark.parametrize("name", ["head", "mask", "model", "second model", "forming"])
+@pytest.mark.parametrize("name", ["head", "mask", "MiniLM", "SmolLM2", "forming"])
 def test_weights_are_shown_from_0_to_1_at_every_position(name):
     # case 56
     live = EXPLORERS[name]()
