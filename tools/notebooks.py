@@ -9,6 +9,7 @@ the pictures were made with, pictures may differ a little (TOLERANCE).
 
 import argparse
 import base64
+import collections
 import copy
 import difflib
 import io
@@ -26,6 +27,7 @@ from nbclient.exceptions import CellExecutionError
 ROOT = Path(__file__).resolve().parents[1]
 VIEW = "application/vnd.jupyter.widget-view+json"  # names a widget of a kernel that is gone
 TOLERANCE = 4.0  # mean difference of the pixels, of 255
+MESSAGES = 500  # of one cell; a kernel's socket drops what is beyond about 1000 unread ones
 
 
 def main(arguments=None):
@@ -41,7 +43,7 @@ def main(arguments=None):
     for path in paths:
         try:
             fresh = run(path)
-        except CellExecutionError as error:
+        except (CellExecutionError, TooManyMessages) as error:
             print(f"{path}: a cell failed\n{error}")
             failed += 1
             continue
@@ -66,10 +68,30 @@ def run(path):
     for cell in code_cells(notebook):
         cell.outputs, cell.execution_count = [], None
     resources = {"metadata": {"path": str(path.resolve().parent)}}
-    NotebookClient(
+    client = CountingClient(
         notebook, timeout=120, kernel_name="python3", record_timing=False, store_widget_state=False, resources=resources
-    ).execute()
+    )
+    client.execute()
+    for index, sent in sorted(client.sent.items()):
+        if sent > MESSAGES:
+            raise TooManyMessages(f"cell {notebook.cells[index].id} sent {sent} messages, more than {MESSAGES}")
     return canonical(notebook)
+
+
+class TooManyMessages(RuntimeError):
+    """A cell sends so many messages that a reader's Jupyter may lose some, the last one included."""
+
+
+class CountingClient(NotebookClient):
+    """A client that counts the messages of each cell's run: output, and changes of widgets."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.sent = collections.Counter()
+
+    def process_message(self, message, cell, index):
+        self.sent[index] += 1
+        return super().process_message(message, cell, index)
 
 
 def canonical(notebook):
