@@ -9,10 +9,11 @@ n_q queries, n_kv keys and values, d_k and d_v the widths of a key and of a valu
 """
 
 import math
-import numbers
 import operator
 
 import numpy as np
+
+from attn_helpers.arguments import as_array, as_number, as_real, check_axes, check_lead, check_switch
 
 MAX_SCORE_BYTES = 2**30  # a larger score matrix is refused: attention holds up to four such matrices at once
 
@@ -32,7 +33,7 @@ def softmax(scores, axis=-1, temperature=1.0):
     a temperature below 0 or an axis that is not there.
     Source: Goodfellow, Bengio, Courville, "Deep Learning" (2016), section 4.1.
     """
-    scores = _real("scores", scores)
+    scores = as_real("scores", scores)
     axis = _axis(axis, "scores", scores.ndim)
     temperature = _temperature(temperature)
     return _cast(_softmax(_wide(scores), axis, temperature), scores.dtype)
@@ -49,9 +50,9 @@ def scores(query, key, scale=None):
     Raises TypeError or ValueError where an argument does not fit, and names it; ValueError for
     scores of finite numbers that overflow; MemoryError for score matrices above MAX_SCORE_BYTES.
     """
-    query, key = _real("query", query), _real("key", key)
+    query, key = as_real("query", query), as_real("key", key)
     _check_pair(query, key)
-    _check_size((*_check_lead(query=query, key=key), query.shape[-2], key.shape[-2]), query, key)
+    _check_size((*check_lead(query=query, key=key), query.shape[-2], key.shape[-2]), query, key)
     s = _scores(query, key, _scale(scale, query.shape[-1]), np.result_type(np.float32, query, key))
     return _cast(s, np.result_type(query, key))
 
@@ -75,7 +76,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     where a query may attend, MemoryError for score matrices above MAX_SCORE_BYTES.
     Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
     """
-    query, key, value = _real("query", query), _real("key", key), _real("value", value)
+    query, key, value = as_real("query", query), as_real("key", key), as_real("value", value)
     shape = _check_triple(query, key, value)
     _check_size(shape, query, key, value)
     allowed, bias = _read_mask(mask, is_causal, shape)
@@ -102,7 +103,7 @@ def entropy(weights, axis=-1):
     Raises ValueError where weights are negative or do not sum to 1.
     Source: Shannon, "A Mathematical Theory of Communication" (1948), section 6.
     """
-    weights = _real("weights", weights)
+    weights = as_real("weights", weights)
     axis = _axis(axis, "weights", weights.ndim)
     wide = _wide(weights)
     with np.errstate(all="ignore"):
@@ -201,10 +202,10 @@ def _split_mask(mask, causal):
 
 def _check_mask(mask, is_causal, shape):
     """The mask as an array that fits scores of the given shape, or None."""
-    _check_causal(is_causal)
+    check_switch("is_causal", is_causal)
     if mask is None:
         return None
-    mask = _array("mask", mask)
+    mask = as_array("mask", mask)
     if mask.dtype.kind not in "bf":
         raise TypeError(
             f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
@@ -217,11 +218,6 @@ def _check_mask(mask, is_causal, shape):
         raise ValueError(f"mask holds {held}: a floating-point mask adds a finite number, or -inf for 'not allowed'")
     _check_mask_shape(mask.shape, shape)
     return mask
-
-
-def _check_causal(is_causal):
-    if not isinstance(is_causal, (bool, np.bool_)):
-        raise TypeError(f"is_causal is {is_causal!r}, but must be True or False")
 
 
 def _check_mask_shape(mask, scores):
@@ -239,7 +235,7 @@ def _check_mask_shape(mask, scores):
 
 def _check_pair(query, key):
     for name, array, axes in (("query", query, "(n_q, d_k)"), ("key", key, "(n_kv, d_k)")):
-        _check_axes(name, array, axes)
+        check_axes(name, array, axes)
     if query.shape[-1] != key.shape[-1]:
         raise ValueError(
             f"query {query.shape} and key {key.shape} differ in d_k, the last axis: "
@@ -247,19 +243,19 @@ def _check_pair(query, key):
         )
     if query.shape[-1] == 0:
         raise ValueError(f"query {query.shape} and key {key.shape} have d_k = 0: there is nothing to compare")
-    _check_lead(query=query, key=key)
+    check_lead(query=query, key=key)
 
 
 def _check_triple(query, key, value):
     """The shape of the scores, after all three arguments were found to fit."""
     _check_pair(query, key)
-    _check_axes("value", value, "(n_kv, d_v)")
+    check_axes("value", value, "(n_kv, d_v)")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key {key.shape} and value {value.shape} differ in n_kv, the last axis but one: "
             f"{key.shape[-2]} and {value.shape[-2]}"
         )
-    return (*_check_lead(query=query, key=key, value=value), query.shape[-2], key.shape[-2])
+    return (*check_lead(query=query, key=key, value=value), query.shape[-2], key.shape[-2])
 
 
 def _check_size(shape, *arrays):
@@ -269,43 +265,6 @@ def _check_size(shape, *arrays):
             f"the scores {shape} of {shape[-2]} queries and {shape[-1]} keys would take "
             f"{size / 2**30:.1f} GiB, more than {MAX_SCORE_BYTES / 2**30:g} GiB"
         )
-
-
-def _check_axes(name, array, axes):
-    if array.ndim < 2:
-        raise ValueError(
-            f"{name} has shape {array.shape}, but needs at least two axes {axes}; "
-            f"for a single vector write {name}[None, :]"
-        )
-
-
-def _check_lead(**arrays):
-    try:
-        return np.broadcast_shapes(*(a.shape[:-2] for a in arrays.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
-        raise ValueError(f"the axes before the last two do not broadcast: {shapes}") from None
-
-
-def _real(name, values):
-    """values as a floating-point array; integers become float64."""
-    array = _array(name, values)
-    if array.size == 0 and array.dtype.kind == "O":
-        raise TypeError(f"{name} holds objects, not numbers")
-    if array.dtype.kind in "iu":
-        return array.astype(np.float64)
-    if array.dtype.kind != "f":
-        raise TypeError(f"{name} has dtype {array.dtype}, but needs real numbers")
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def _array(name, values):
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array: pass its data, and what to hide as mask")
-    try:
-        return np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a regular array: {error}") from None
 
 
 def _cast(array, dtype):
@@ -329,24 +288,14 @@ def _axis(axis, name, ndim):
 
 
 def _temperature(temperature):
-    number = _number("temperature", temperature)
+    number = as_number("temperature", temperature)
     if not number >= 0:
         raise ValueError(f"temperature is {temperature}, but must be 0 or more")
     return number
 
 
 def _scale(scale, d_k):
-    number = 1 / math.sqrt(d_k) if scale is None else _number("scale", scale)
+    number = 1 / math.sqrt(d_k) if scale is None else as_number("scale", scale)
     if not math.isfinite(number):
         raise ValueError(f"scale is {scale}, but must be finite")
     return number
-
-
-def _number(name, value):
-    number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
-    if not isinstance(number, numbers.Real) or isinstance(number, (bool, np.timedelta64)):
-        raise TypeError(f"{name} is {value!r}, but must be one number")
-    try:
-        return float(number)
-    except OverflowError:
-        raise TypeError(f"{name} is beyond what float64 can hold, but must be one number") from None

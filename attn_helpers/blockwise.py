@@ -8,11 +8,11 @@ o, the sum of exp(score - m) * value. At the end o / l is the output.
 
 import numpy as np
 
+from attn_helpers.arguments import as_real, as_whole
 from attn_helpers.attention import (
     _add,
     _check_mask,
     _check_triple,
-    _real,
     _scale,
     _scores,
     _split_mask,
@@ -20,7 +20,6 @@ from attn_helpers.attention import (
     _weighted_sum,
     _wide,
 )
-from attn_helpers.masks import _whole
 
 
 def blockwise_attention(query, key, value, mask=None, is_causal=False, scale=None, block_size=512):
@@ -45,10 +44,10 @@ def blockwise_attention(query, key, value, mask=None, is_causal=False, scale=Non
     Source: Milakov, Gimelshein (2018), https://arxiv.org/abs/1805.02867, algorithm 3; Rabe, Staats
     (2021), https://arxiv.org/abs/2112.05682; Dao et al. (2022), https://arxiv.org/abs/2205.14135.
     """
-    query, key, value = _real("query", query), _real("key", key), _real("value", value)
+    query, key, value = as_real("query", query), as_real("key", key), as_real("value", value)
     shape = _check_triple(query, key, value)
     mask = _check_mask(mask, is_causal, shape)
-    scale, block_size = _scale(scale, query.shape[-1]), _block_size(block_size)
+    scale, block_size = _scale(scale, query.shape[-1]), as_whole("block_size", block_size, 1)
     lead, n_q = shape[:-2], shape[-2]
     output = np.empty((*lead, n_q, value.shape[-1]), np.result_type(query, key, value))
     query, key, value = (np.broadcast_to(a, (*lead, *a.shape[-2:])) for a in (query, key, value))
@@ -112,10 +111,3 @@ def _tile(rows, columns, q, k, v, mask, is_causal, scale):
 
 def _blocks(n, block_size):
     return [slice(start, min(start + block_size, n)) for start in range(0, n, block_size)]
-
-
-def _block_size(block_size):
-    number = _whole("block_size", block_size)
-    if number < 1:
-        raise ValueError(f"block_size is {block_size}, but must be 1 or more")
-    return number

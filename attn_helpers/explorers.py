@@ -4,10 +4,10 @@ import ipywidgets as widgets
 import numpy as np
 
 from attn_helpers import moving
+from attn_helpers.arguments import as_whole
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
-from attn_helpers.masks import _size, causal_mask, padding_mask, window_mask
-from attn_helpers.masks import _whole as _whole_number
+from attn_helpers.masks import causal_mask, padding_mask, window_mask
 from attn_helpers.picture import MOST
 from attn_helpers.rope import apply_rope
 from attn_helpers.samples import (
@@ -292,8 +292,8 @@ def scaling_explorer(positions=16, queries=200, seed=0):
     seed       of the draw, 0 or more: standard normal components, independent
     At d_k the first d_k columns of one draw are used, so that a wider query keeps what it had.
     """
-    positions, queries = _within("positions", positions, 2, MOST), _within("queries", queries, 1, 1000)
-    seed = _size("seed", seed)
+    positions, queries = as_whole("positions", positions, 2, MOST), as_whole("queries", queries, 1, 1000)
+    seed = as_whole("seed", seed, 0)
     rng = np.random.default_rng(seed)
     query, key = rng.normal(size=(queries, 1, WIDTHS[-1])), rng.normal(size=(queries, positions, WIDTHS[-1]))
     products = np.cumsum(query * key, axis=-1)[..., np.array(WIDTHS) - 1]  # (queries, positions, m)
@@ -372,19 +372,7 @@ def _names(name, chosen, known):
 
 
 def _position(position, default, n):
-    if position is None:
-        return default
-    position = _whole_number("query", position)
-    if not 0 <= position < n:
-        raise ValueError(f"query is {position}, but the text has positions 0 to {n - 1}")
-    return position
-
-
-def _within(name, value, low, high):
-    number = _whole_number(name, value)
-    if not low <= number <= high:
-        raise ValueError(f"{name} is {number}, but must be from {low} to {high}")
-    return number
+    return default if position is None else as_whole("query", position, 0, n - 1)
 
 
 def _choice(name, options):

@@ -12,10 +12,10 @@ an expected loss of 1 - H / K or more where each is asked for, however wide the 
 
 import numpy as np
 
-from attn_helpers.attention import _real, scaled_dot_product_attention
+from attn_helpers.arguments import as_real, as_whole, index_of
+from attn_helpers.attention import scaled_dot_product_attention
 from attn_helpers.heads import merge_heads, split_heads
-from attn_helpers.samples import _index
-from attn_helpers.training import Adam, _check_generator, _count, _outer, _trainable, attention_backward
+from attn_helpers.training import Adam, _check_generator, _outer, _trainable, attention_backward
 
 TOKEN_WIDTH, POSITION_WIDTH, LENGTH = 8, 32, 16
 ANSWERS = "each", "mean"
@@ -35,8 +35,8 @@ def fetching_batch(rng, batch, places=2, answer="each"):
     Raises TypeError or ValueError where an argument does not fit, and names it.
     """
     _check_generator(rng)
-    batch, places = _count("batch", batch), _places(places)
-    _index("answer", answer, ANSWERS)
+    batch, places = as_whole("batch", batch, 1), _places(places)
+    index_of("answer", answer, ANSWERS)
     x = rng.standard_normal((batch, LENGTH, TOKEN_WIDTH))  # (batch, n, m)
     earlier = np.stack([np.roll(x, k, axis=1) for k in range(1, places + 1)], axis=2)  # (batch, n, K, m)
     earlier[:, :places] = 0
@@ -65,16 +65,16 @@ class FetchingModel:
     """
 
     def __init__(self, heads=1, d_head=32, places=2, answer="each", combine="concat", seed=0, dtype=np.float32):
-        self.heads, d_head, self.places = _count("heads", heads), _count("d_head", d_head), _places(places)
-        _index("answer", answer, ANSWERS)
-        _index("combine", combine, COMBINATIONS)
+        self.heads, d_head, self.places = as_whole("heads", heads, 1), as_whole("d_head", d_head, 1), _places(places)
+        index_of("answer", answer, ANSWERS)
+        index_of("combine", combine, COMBINATIONS)
         self.answer, self.combine, inner = answer, combine, self.heads * d_head
         shapes = dict(P=(LENGTH, POSITION_WIDTH))
         shapes |= dict.fromkeys(("W_Q", "W_K"), (TOKEN_WIDTH + POSITION_WIDTH, inner))
         shapes |= dict(W_V=(TOKEN_WIDTH, inner))
         out = TOKEN_WIDTH if answer == "mean" else self.places * TOKEN_WIDTH
         shapes |= dict(W_O=(inner if combine == "concat" else d_head, out))
-        normal, dtype = np.random.default_rng(_count("seed", seed, 0)).standard_normal, _trainable("dtype", dtype)
+        normal, dtype = np.random.default_rng(as_whole("seed", seed, 0)).standard_normal, _trainable("dtype", dtype)
         spread = {name: 1 if name == "P" else shape[0] ** -0.5 for name, shape in shapes.items()}
         self.parameters = {name: (spread[name] * normal(shape)).astype(dtype) for name, shape in shapes.items()}
 
@@ -107,44 +107,48 @@ class FetchingModel:
         loss, grad_outputs = self._loss(outputs, target)
         return loss, self._backward(x, grad_outputs, *tape)
 
-    @np.errstate(under="ignore")
     def _forward(self, x):
         """Outputs, and what the backward pass needs of the way to them, the weights last."""
         p = self.parameters
-        placed = np.concatenate([x, np.broadcast_to(p["P"], (len(x), *p["P"].shape))], axis=-1)  # (batch, n, m + 32)
-        projected = placed @ p["W_Q"], placed @ p["W_K"], x @ p["W_V"]  # (batch, n, heads * d_head)
-        qkv = [split_heads(a, self.heads) for a in projected]  # (batch, heads, n, d_head)
-        output, weights = scaled_dot_product_attention(*qkv, is_causal=True)
-        combined = merge_heads(output) if self.combine == "concat" else output.sum(1)  # (batch, n, rows of W_O)
-        return combined @ p["W_O"], placed, qkv, combined, weights
+        with np.errstate(under="ignore"):
+            placed = np.concatenate(
+                [x, np.broadcast_to(p["P"], (len(x), *p["P"].shape))], axis=-1
+            )  # (batch, n, m + 32)
+            projected = placed @ p["W_Q"], placed @ p["W_K"], x @ p["W_V"]  # (batch, n, heads * d_head)
+            qkv = [split_heads(a, self.heads) for a in projected]  # (batch, heads, n, d_head)
+            output, weights = scaled_dot_product_attention(*qkv, is_causal=True)
+            combined = merge_heads(output) if self.combine == "concat" else output.sum(1)  # (batch, n, rows of W_O)
+            return combined @ p["W_O"], placed, qkv, combined, weights
 
-    @np.errstate(under="ignore")
     def _backward(self, x, grad_outputs, placed, qkv, combined, weights):
         p = self.parameters
-        grad = grad_outputs @ p["W_O"].T  # (batch, n, rows of W_O)
-        grad = split_heads(grad, self.heads if self.combine == "concat" else 1)  # (batch, heads or 1, n, d_head)
-        grads = attention_backward(np.broadcast_to(grad, qkv[2].shape), *qkv, weights)
-        query, key, value = (merge_heads(g) for g in grads)  # (batch, n, heads * d_head)
-        positions = query.sum(0) @ p["W_Q"][TOKEN_WIDTH:].T + key.sum(0) @ p["W_K"][TOKEN_WIDTH:].T
-        projections = dict(W_Q=_outer(placed, query), W_K=_outer(placed, key), W_V=_outer(x, value))
-        return dict(P=positions, **projections, W_O=_outer(combined, grad_outputs))
+        with np.errstate(under="ignore"):
+            grad = grad_outputs @ p["W_O"].T  # (batch, n, rows of W_O)
+            grad = split_heads(grad, self.heads if self.combine == "concat" else 1)  # (batch, heads or 1, n, d_head)
+            grads = attention_backward(np.broadcast_to(grad, qkv[2].shape), *qkv, weights)
+            query, key, value = (merge_heads(g) for g in grads)  # (batch, n, heads * d_head)
+            positions = query.sum(0) @ p["W_Q"][TOKEN_WIDTH:].T + key.sum(0) @ p["W_K"][TOKEN_WIDTH:].T
+            projections = dict(W_Q=_outer(placed, query), W_K=_outer(placed, key), W_V=_outer(x, value))
+            return dict(P=positions, **projections, W_O=_outer(combined, grad_outputs))
 
-    @np.errstate(under="ignore")
     def _loss(self, outputs, target):
         """Mean squared error from t = K on, and it differentiated by the outputs."""
-        target = _real("target", target)
+        target = as_real("target", target)
         if target.shape != outputs.shape:
             raise ValueError(f"target {target.shape} must have the shape of the outputs, {outputs.shape}")
-        error = outputs - target.astype(outputs.dtype, copy=False)
-        error[:, : self.places] = 0
-        counted = error[:, self.places :].size
-        return float((error**2).sum() / counted), 2 / counted * error
+        with np.errstate(under="ignore"):
+            error = outputs - target.astype(outputs.dtype, copy=False)
+            error[:, : self.places] = 0
+            counted = error[:, self.places :].size
+            return float((error**2).sum() / counted), 2 / counted * error
 
     def _read(self, x):
         """The tokens, in the dtype of the parameters."""
-        x = _real("x", x)
+        x = as_real("x", x)
         if x.ndim != 3 or x.shape[1:] != (LENGTH, TOKEN_WIDTH) or not len(x):
             raise ValueError(f"x {x.shape} must have the shape (batch, {LENGTH}, {TOKEN_WIDTH}), batch 1 or more")
+        if not np.isfinite(x).all():
+            raise ValueError("x holds NaN or infinity, but must be finite")
         return x.astype(self.parameters["P"].dtype, copy=False)
 
 
@@ -160,7 +164,7 @@ def train_fetching(model, steps=600, rate=5e-3, seed=0):
     """
     if not isinstance(model, FetchingModel):
         raise TypeError(f"model is {model!r}, but must be a FetchingModel")
-    steps, rng = _count("steps", steps), np.random.default_rng((_count("seed", seed, 0), 1))
+    steps, rng = as_whole("steps", steps, 1), np.random.default_rng((as_whole("seed", seed, 0), 1))
     adam = Adam(model.parameters, rate, beta2=0.98)
     for step in range(steps):
         loss, gradients = model.loss_and_gradients(*fetching_batch(rng, BATCH, model.places, model.answer))
@@ -171,7 +175,4 @@ def train_fetching(model, steps=600, rate=5e-3, seed=0):
 
 
 def _places(places):
-    number = _count("places", places)
-    if number >= LENGTH:
-        raise ValueError(f"places is {number}, but must be below n = {LENGTH}")
-    return number
+    return as_whole("places", places, 1, LENGTH - 1)

@@ -8,16 +8,12 @@ side in one: head i owns columns i * d_k to (i + 1) * d_k of W_Q, and rows likew
 
 import numpy as np
 
+from attn_helpers.arguments import as_array, as_real, as_whole, check_axes, check_lead
 from attn_helpers.attention import (
-    _array,
     _cast,
-    _check_axes,
-    _check_lead,
-    _real,
     entropy,
     scaled_dot_product_attention,
 )
-from attn_helpers.masks import _whole
 
 BIASES = "b_Q", "b_K", "b_V", "b_O"
 
@@ -32,8 +28,8 @@ def split_heads(x, heads):
     Raises TypeError or ValueError where an argument does not fit, and names it.
     Source: Vaswani et al. (2017), section 3.2.2.
     """
-    x, heads = _array("x", x), _count("heads", heads)
-    _check_axes("x", x, "(n, heads * d_h)")
+    x, heads = as_array("x", x), as_whole("heads", heads, 1)
+    check_axes("x", x, "(n, heads * d_h)")
     *lead, width = x.shape
     if width % heads:
         raise ValueError(f"x {x.shape} has {width} features, its last axis, which {heads} heads do not divide")
@@ -49,7 +45,7 @@ def merge_heads(x):
     Raises ValueError for less than three axes.
     Source: Vaswani et al. (2017), section 3.2.2: Concat(head_1, ..., head_h).
     """
-    x = _array("x", x)
+    x = as_array("x", x)
     if x.ndim < 3:
         raise ValueError(f"x has shape {x.shape}, but needs at least three axes (heads, n, d_h)")
     *lead, heads, n, d_h = x.shape
@@ -94,7 +90,7 @@ def multi_head_attention(
     Source: Vaswani et al. (2017), section 3.2.2; for kv_heads Ainslie et al., "GQA" (2023),
     https://arxiv.org/abs/2305.13245, section 2.2.
     """
-    heads = _count("heads", heads)
+    heads = as_whole("heads", heads, 1)
     kv_heads = _kv_heads(kv_heads, heads)
     W = {name: _matrix(name, matrix) for name, matrix in dict(W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O).items()}
     x, context = _inputs(x, context, W)
@@ -111,7 +107,6 @@ def multi_head_attention(
     return _cast(output, dtype), _cast(weights, dtype)
 
 
-@np.errstate(under="ignore")
 def head_statistics(weights, tokens=None, delimiters=None):
     """Measure by a few numbers what a self-attention map looks at; each is a mean over queries t.
 
@@ -137,22 +132,23 @@ def head_statistics(weights, tokens=None, delimiters=None):
     https://arxiv.org/abs/2211.00593, section 3; induction: Olsson et al. (2022),
     https://arxiv.org/abs/2209.11895, "prefix matching".
     """
-    weights = _real("weights", weights)
+    weights = as_real("weights", weights)
     n = _square(weights)
     bits = _mean(np.asarray(entropy(weights), np.float64))
     weights = _cast(weights, np.float64)
-    t, i = np.indices((n, n))
-    on = dict(previous=i == t - 1, next=i == t + 1, self=i == t, first=(i == 0) & (t > 0))
-    if delimiters is not None:
-        delimiters = _delimiters(delimiters, n)
-        on["delimiter"] = delimiters[i] & ~delimiters[t]
-    statistics = {name: _weight_on(keys, weights) for name, keys in on.items()}
-    statistics |= dict(distance=_mean((weights * abs(t - i)).sum(-1)), entropy=bits)
-    if tokens is not None:
-        equal = _equal(tokens, n) & (i < t)  # (n, n)
-        after = np.roll(equal, 1, axis=1) & (i < t)  # (n, n)
-        statistics |= dict(duplicate=_weight_on(equal, weights), induction=_weight_on(after, weights))
-    return statistics
+    with np.errstate(under="ignore"):
+        t, i = np.indices((n, n))
+        on = dict(previous=i == t - 1, next=i == t + 1, self=i == t, first=(i == 0) & (t > 0))
+        if delimiters is not None:
+            delimiters = _delimiters(delimiters, n)
+            on["delimiter"] = delimiters[i] & ~delimiters[t]
+        statistics = {name: _weight_on(keys, weights) for name, keys in on.items()}
+        statistics |= dict(distance=_mean((weights * abs(t - i)).sum(-1)), entropy=bits)
+        if tokens is not None:
+            equal = _equal(tokens, n) & (i < t)  # (n, n)
+            after = np.roll(equal, 1, axis=1) & (i < t)  # (n, n)
+            statistics |= dict(duplicate=_weight_on(equal, weights), induction=_weight_on(after, weights))
+        return statistics
 
 
 def _project(x, W, bias, dtype):
@@ -173,14 +169,14 @@ def _mean(values):
 
 
 def _kv_heads(kv_heads, heads):
-    kv_heads = heads if kv_heads is None else _count("kv_heads", kv_heads)
+    kv_heads = heads if kv_heads is None else as_whole("kv_heads", kv_heads, 1)
     if heads % kv_heads:
         raise ValueError(f"kv_heads is {kv_heads}, but must divide heads, {heads}")
     return kv_heads
 
 
 def _matrix(name, matrix):
-    matrix = _real(name, matrix)
+    matrix = as_real(name, matrix)
     if matrix.ndim != 2:
         raise ValueError(f"{name} has shape {matrix.shape}, but needs two axes, rows and columns")
     return matrix
@@ -188,10 +184,10 @@ def _matrix(name, matrix):
 
 def _inputs(x, context, W):
     """x and context as arrays that fit each other and the rows of the matrices."""
-    given = dict(x=_real("x", x)) if context is None else dict(x=_real("x", x), context=_real("context", context))
+    given = dict(x=as_real("x", x)) if context is None else dict(x=as_real("x", x), context=as_real("context", context))
     for name, array in given.items():
-        _check_axes(name, array, "(n_q, d)" if name == "x" else "(n_kv, d_context)")
-    _check_lead(**given)
+        check_axes(name, array, "(n_q, d)" if name == "x" else "(n_kv, d_context)")
+    check_lead(**given)
     asked = "x" if context is None else "context"
     for source, name in (("x", "W_Q"), (asked, "W_K"), (asked, "W_V")):
         array, rows = given[source], len(W[name])
@@ -204,16 +200,19 @@ def _inputs(x, context, W):
 
 
 def _check_matrices(heads, kv_heads, W_Q, W_K, W_V, W_O):
-    d_k, d_v = _columns("W_Q", W_Q, heads, "heads"), _columns("W_V", W_V, kv_heads, "kv_heads")
+    sharing = "heads" if kv_heads == heads else "kv_heads"
+    d_k, d_v = _columns("W_Q", W_Q, heads, "heads"), _columns("W_V", W_V, kv_heads, sharing)
+    if d_k == 0:
+        raise ValueError(f"W_Q {W_Q.shape} has no columns: there is nothing to compare")
     if W_K.shape[1] != kv_heads * d_k:
         raise ValueError(
             f"W_K {W_K.shape} has {W_K.shape[1]} columns, but needs {kv_heads * d_k}: "
-            f"{kv_heads} kv_heads of d_k = {d_k}, as W_Q {W_Q.shape} has it for {heads} heads"
+            f"{kv_heads} {sharing} of d_k = {d_k}, as W_Q {W_Q.shape} has it for {heads} heads"
         )
     if len(W_O) != heads * d_v:
         raise ValueError(
             f"W_O {W_O.shape} has {len(W_O)} rows, but needs {heads * d_v}: "
-            f"{heads} heads of d_v = {d_v}, as W_V {W_V.shape} has it for {kv_heads} kv_heads"
+            f"{heads} heads of d_v = {d_v}, as W_V {W_V.shape} has it for {kv_heads} {sharing}"
         )
 
 
@@ -237,7 +236,7 @@ def _biases(biases, W):
 
 
 def _bias(name, bias, W_name, W):
-    bias = _real(name, bias)
+    bias = as_real(name, bias)
     if bias.shape != W.shape[1:]:
         raise ValueError(f"{name} has shape {bias.shape}, but needs {W.shape[1:]}, the columns of {W_name} {W.shape}")
     return bias
@@ -245,7 +244,7 @@ def _bias(name, bias, W_name, W):
 
 def _square(weights):
     """n of weights (..., n, n)."""
-    _check_axes("weights", weights, "(n, n)")
+    check_axes("weights", weights, "(n, n)")
     if weights.shape[-1] != weights.shape[-2]:
         raise ValueError(
             f"weights {weights.shape} have {weights.shape[-2]} queries and {weights.shape[-1]} keys, "
@@ -255,7 +254,7 @@ def _square(weights):
 
 
 def _delimiters(delimiters, n):
-    delimiters = _array("delimiters", delimiters)
+    delimiters = as_array("delimiters", delimiters)
     if delimiters.dtype.kind != "b":
         raise TypeError(f"delimiters has dtype {delimiters.dtype}, but must be boolean, True for a delimiter token")
     if delimiters.shape != (n,):
@@ -279,10 +278,3 @@ def _equal(tokens, n):
         return np.array([[bool(a == b) for b in tokens] for a in tokens], bool).reshape(n, n)
     except ValueError:
         raise TypeError("tokens hold arrays, but == must give one True or False for two tokens") from None
-
-
-def _count(name, value, least=1):
-    number = _whole(name, value)
-    if number < least:
-        raise ValueError(f"{name} is {number}, but must be {least} or more")
-    return number

@@ -107,6 +107,19 @@ def numbers(result):
         raise Refused(f"your function returns {kind}, but one array of numbers is expected{cure}.") from None
 
 
+def yes_or_no(result):
+    """True or False as a number; Refused where it is none."""
+    try:
+        value = numbers(result)
+    except Refused:
+        raise Refused(f"your function returns {type(result).__name__}, but True or False is expected.") from None
+    if value.ndim:
+        raise Refused(f"your test returns an array of shape {value.shape}: return one True or False, with np.any.")
+    if value not in (0, 1):
+        raise Refused(f"your test returns the number {value:.3g}: return True or False, such as difference > 1e-8.")
+    return value
+
+
 def _named(mistakes, cases, results, first):
     """The message of the mistake with these results, None where there is none."""
     finite, lone = np.isfinite(results[first]).all(), np.array_equal(results[first], 1)

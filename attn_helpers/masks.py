@@ -11,12 +11,11 @@ take more than MAX_SCORE_BYTES of attention.py are refused with a MemoryError.
 
 import itertools
 import math
-import operator
 
 import numpy as np
 
 from attn_helpers import attention
-from attn_helpers.attention import _array, _check_axes, _real
+from attn_helpers.arguments import as_array, as_dtype, as_real, as_whole, check_axes
 
 
 def causal_mask(n_q, n_kv=None, offset=0):
@@ -33,7 +32,7 @@ def causal_mask(n_q, n_kv=None, offset=0):
     beyond int64.
     Source: Vaswani et al. (2017), section 3.2.3.
     """
-    return _up_to(_shape(n_q, n_kv), _whole("offset", offset))
+    return _up_to(_shape(n_q, n_kv), as_whole("offset", offset))
 
 
 def window_mask(n_q, n_kv=None, *, window, offset=0):
@@ -52,7 +51,7 @@ def window_mask(n_q, n_kv=None, *, window, offset=0):
     https://arxiv.org/abs/2004.05150, section 3.1, where w is 2 * window.
     """
     shape = _shape(n_q, n_kv)
-    window, offset = _size("window", window), _whole("offset", offset)
+    window, offset = as_whole("window", window, 0), as_whole("offset", offset)
     return _up_to(shape, offset + window) & ~_up_to(shape, offset - window - 1)
 
 
@@ -68,7 +67,7 @@ def padding_mask(lengths, n_kv=None):
     not whole, negative, above n_kv or not of one axis, and for n_kv beyond int64.
     """
     lengths = _lengths(lengths)
-    n_kv = int(lengths.max(initial=0)) if n_kv is None else _size("n_kv", n_kv)
+    n_kv = int(lengths.max(initial=0)) if n_kv is None else as_whole("n_kv", n_kv, 0)
     if np.any(lengths > n_kv):
         raise ValueError(f"lengths hold {lengths.max():g}, but there are only n_kv = {n_kv} keys")
     _check_size((len(lengths), 1, 1, n_kv))
@@ -87,7 +86,7 @@ def combine_masks(*masks):
     """
     given = {f"masks[{i}]": _boolean(f"masks[{i}]", mask) for i, mask in enumerate(masks) if mask is not None}
     for name, mask in given.items():
-        _check_axes(name, mask, "(n_q, n_kv)")
+        check_axes(name, mask, "(n_q, n_kv)")
     for one, other in itertools.combinations(given.items(), 2):
         _check_fit(*one, *other)
     if not given:
@@ -125,7 +124,7 @@ def to_boolean(additive):
     likely without hiding it, so no boolean says the same. So is a boolean mask, which needs no reading.
     Raises TypeError for what is not floating point, ValueError for numbers other than 0 and -inf.
     """
-    additive = _array("additive", additive)
+    additive = as_array("additive", additive)
     if additive.dtype.kind != "f":
         raise TypeError(
             f"additive has dtype {additive.dtype}, but needs floating-point numbers, 0 = may attend and "
@@ -145,31 +144,12 @@ def _up_to(shape, last):
 
 
 def _shape(n_q, n_kv):
-    n_q = _size("n_q", n_q)
-    return n_q, n_q if n_kv is None else _size("n_kv", n_kv)
-
-
-def _size(name, value):
-    number = _whole(name, value)
-    if number < 0:
-        raise ValueError(f"{name} is {number}, but must be 0 or more")
-    return number
-
-
-def _whole(name, value):
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} is {value!r}, but must be one whole number") from None
-    if not -(2**63) <= number < 2**63:
-        raise ValueError(f"{name} is beyond int64, from -2**63 to 2**63 - 1")
-    return number
+    n_q = as_whole("n_q", n_q, 0)
+    return n_q, n_q if n_kv is None else as_whole("n_kv", n_kv, 0)
 
 
 def _lengths(lengths):
-    lengths = _real("lengths", lengths)
+    lengths = as_real("lengths", lengths)
     if lengths.ndim != 1:
         raise ValueError(f"lengths has shape {lengths.shape}, but needs one axis (batch,), a number for each sentence")
     wrong = lengths[~((lengths >= 0) & (lengths < np.inf) & (lengths == np.trunc(lengths)))]
@@ -179,7 +159,7 @@ def _lengths(lengths):
 
 
 def _boolean(name, mask):
-    mask = _array(name, mask)
+    mask = as_array(name, mask)
     if mask.dtype.kind != "b":
         raise TypeError(
             f"{name} has dtype {mask.dtype}: write a boolean mask (True = may attend); "
@@ -188,16 +168,8 @@ def _boolean(name, mask):
     return mask
 
 
-def _dtype(dtype):
-    """The dtype as NumPy reads it; that of objects where it reads none."""
-    try:
-        return np.dtype(object if dtype is None else dtype)
-    except (TypeError, ValueError):
-        return np.dtype(object)
-
-
 def _float_type(dtype):
-    found = _dtype(dtype)
+    found = as_dtype(dtype)
     if found.kind != "f":
         raise TypeError(f"dtype is {dtype!r}, but must be a floating-point type such as np.float32")
     return found.type

@@ -8,7 +8,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Rectangle
 from matplotlib.tri import Triangulation
 
-from attn_helpers.attention import _array, _number, _real
+from attn_helpers.arguments import as_array, as_dict, as_number, as_real
 from attn_helpers.heads import head_statistics
 from attn_helpers.masks import _boolean
 from attn_helpers.picture import (
@@ -35,7 +35,6 @@ from attn_helpers.picture import (
     styled,
     table,
 )
-from attn_helpers.plots import _check_dict
 
 SHARES = ("previous", "next", "self", "first", "delimiter", "duplicate", "induction")
 """The statistics of head_statistics that are shares of a head's weight."""
@@ -573,11 +572,11 @@ def _relabel(image, labels):
 
 
 def _check_survey(name, statistics):
-    _check_dict(name, statistics, "{statistic: number}")
+    as_dict(name, statistics, "{statistic: number}", 1)
     for statistic in (*SHARES, "entropy", "distance"):
         if statistic not in statistics:
             raise ValueError(f"{name} has no {statistic!r}, but only {list(statistics)}")
-        _number(f"{name} {statistic!r}", statistics[statistic])
+        as_number(f"{name} {statistic!r}", statistics[statistic])
     return statistics
 
 
@@ -588,7 +587,7 @@ def _read_survey(head, measured, medians):
 
 
 def _check_steps(labels, steps):
-    labels, steps = _texts("labels", labels), _array("steps", steps)
+    labels, steps = _texts("labels", labels), as_array("steps", steps)
     if len(labels) > 32:
         raise ValueError(f"there are {len(labels)} labels, but a map that moves has room for 32: show a part of them")
     if steps.ndim != 1 or not steps.size or steps.dtype.kind not in "iu" or (steps[1:] <= steps[:-1]).any():
@@ -598,13 +597,13 @@ def _check_steps(labels, steps):
 
 def _check_few(name, given, form):
     """The entries of a dict, as real numbers by name."""
-    _check_dict(name, given, form)
+    as_dict(name, given, form, 1)
     if len(given) > len(COLORS):
         raise ValueError(f"{name} has {len(given)} entries, {list(given)}, but there is room for {len(COLORS)}")
     for one in given:
         if not isinstance(one, str):
             raise TypeError(f"{name} has the name {one!r}, but each must be a string")
-    return {one: _real(f"{name} {one!r}", values).copy() for one, values in given.items()}
+    return {one: as_real(f"{name} {one!r}", values).copy() for one, values in given.items()}
 
 
 def _check_losses(losses, m):
@@ -665,7 +664,7 @@ def _forming_maps(figure, labels, maps, side):
 
 
 def _check_shape(name, values, shape):
-    found = _array(name, values).shape
+    found = as_array(name, values).shape
     if found != shape:
         raise ValueError(f"{name} has shape {found}, but must have {shape}")
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from attn_helpers.attention import _real
+from attn_helpers.arguments import as_real
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
 COLORS = (BLUE, GREEN, ORANGE)
@@ -168,7 +168,7 @@ def _texts(name, labels):
 
 def _check_map(title, values, queries, keys, limits):
     """The map as an array, after its shape and its values were found to fit."""
-    values = _real(f"the map {title!r}", values)
+    values = as_real(f"the map {title!r}", values)
     if values.shape != (len(queries), len(keys)):
         raise ValueError(
             f"the map {title!r} has shape {values.shape}, but there are {len(queries)} labels for queries (rows) "

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from attn_helpers.attention import _number, _real
+from attn_helpers.arguments import as_dict, as_number, as_real, check_switch
 from attn_helpers.picture import (
     AXES,
     BLUE,
@@ -157,7 +157,7 @@ def attention_map(labels, panels, keys=None, bar="weight", limits=(0, 1), axes=A
     sums    True writes the sum of each row at its right and of each column above it
     zeros   True draws what is exactly 0 in grey
     """
-    _check_dict("panels", panels, "{title: map}")
+    as_dict("panels", panels, "{title: map}", 1)
     _check_options(limits, axes, sums=sums, zeros=zeros)
     own = isinstance(labels, dict)
     if own and keys is not None:
@@ -249,11 +249,6 @@ def products(lines):
     return picture
 
 
-def _check_dict(name, given, form, least=1):
-    if not isinstance(given, dict) or len(given) < least:
-        raise TypeError(f"{name} is {given!r}, but must be a dict {form} with {least} or more entries")
-
-
 def _by_panel(name, given, panels):
     """{title: what the panel has}, where it was given so or once for all panels."""
     if not isinstance(given, dict):
@@ -267,14 +262,13 @@ def _by_panel(name, given, panels):
 
 
 def _check_options(limits, axes, **switches):
-    ends = _real("limits", limits)
+    ends = as_real("limits", limits)
     if ends.shape != (2,) or not np.isfinite(ends).all() or ends[0] >= ends[1]:
         raise ValueError(f"limits is {limits!r}, but must be two finite numbers, the lower one first")
     if len(_texts("axes", axes)) != 2:
         raise ValueError(f"axes is {axes!r}, but must be two strings, for the rows and for the columns")
     for name, value in switches.items():
-        if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"{name} is {value!r}, but must be True or False")
+        check_switch(name, value)
 
 
 def _sides(labels, keys):
@@ -292,9 +286,9 @@ def _write_sums(ax, values):
 
 
 def _check_panels(panels, xlabel):
-    _check_dict("panels", panels, "{title: {name: curve}}")
+    as_dict("panels", panels, "{title: {name: curve}}", 1)
     for title, lines in panels.items():
-        _check_dict(f"panel {title!r}", lines, "{name: curve}")
+        as_dict(f"panel {title!r}", lines, "{name: curve}", 1)
         for name in (title, *lines):
             if not isinstance(name, str):
                 raise TypeError(f"panels has the title or name {name!r}, but each must be a string")
@@ -308,7 +302,7 @@ def _check_positive(name, values):
 
 
 def _places(x, log):
-    x = _real("x", x)
+    x = as_real("x", x)
     if x.ndim != 1 or not x.size or not np.isfinite(x).all():
         raise ValueError(f"x is {x} of shape {x.shape}, but must be finite numbers of shape (m,), one or more")
     if log:
@@ -317,7 +311,7 @@ def _places(x, log):
 
 
 def _rows(name, x, line, log):
-    rows = np.atleast_2d(_real(f"the curve {name!r}", line))
+    rows = np.atleast_2d(as_real(f"the curve {name!r}", line))
     if rows.ndim != 2 or rows.shape[1] != len(x) or not len(rows):
         raise ValueError(
             f"the curve {name!r} has shape {np.shape(line)}, but x has {len(x)} places: "
@@ -329,9 +323,9 @@ def _rows(name, x, line, log):
 
 
 def _marks(marks, log):
-    _check_dict("marks", marks, "{text: place}", least=0)
+    as_dict("marks", marks, "{text: place}")
     for text, place in marks.items():
-        number = _number(f"the mark {text!r}", place)
+        number = as_number(f"the mark {text!r}", place)
         if not math.isfinite(number):
             raise ValueError(f"the mark {text!r} is at {number}, but must be at a finite place")
         if log:
@@ -377,7 +371,7 @@ def _read_curves(title, x, lines, xlabel):
 
 
 def _check_heads(maps):
-    maps = _real("maps", maps)
+    maps = as_real("maps", maps)
     if maps.ndim != 4 or maps.shape[2] != maps.shape[3] or not maps.size or not 2 <= maps.shape[3] <= MOST:
         raise ValueError(f"maps has shape {maps.shape}, but must have (layers, heads, n, n) with n from 2 to {MOST}")
     if max(maps.shape) > MOST:
@@ -391,7 +385,7 @@ def _check_heads(maps):
 
 def _check_marks(marks, layers, heads):
     """{layer.head: ((layer, head), text)}, in the order given."""
-    _check_dict("marks", marks, "{'layer.head': text}", least=0)
+    as_dict("marks", marks, "{'layer.head': text}")
     if len(marks) > len(FRAMES):
         raise ValueError(f"marks has {len(marks)} heads, but there are only {len(FRAMES)} colours")
     places = {f"{layer}.{head}": (layer, head) for layer in range(layers) for head in range(heads)}

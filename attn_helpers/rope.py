@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from attn_helpers.attention import _cast, _check_axes, _number, _real, _wide
+from attn_helpers.arguments import as_number, as_real, check_axes, check_switch
+from attn_helpers.attention import _cast, _wide
 
 
 def apply_rope(x, positions=None, base=10000.0, interleaved=False):
@@ -28,11 +29,10 @@ def apply_rope(x, positions=None, base=10000.0, interleaved=False):
     Source: Su et al., "RoFormer: Enhanced Transformer with Rotary Position Embedding" (2021),
     https://arxiv.org/abs/2104.09864, equation 34.
     """
-    x = _real("x", x)
+    x = as_real("x", x)
     _check_x(x)
     wide = _wide(x)
-    if not isinstance(interleaved, (bool, np.bool_)):
-        raise TypeError(f"interleaved is {interleaved!r}, but must be True or False")
+    check_switch("interleaved", interleaved)
     with np.errstate(all="ignore"):
         angles = _angles(_positions(positions, x.shape[:-1]), base, x.shape[-1])  # (..., n, d_k / 2)
         cos, sin = (f(angles).astype(wide.dtype) for f in (np.cos, np.sin))
@@ -49,7 +49,7 @@ def _turn(x, cos, sin, interleaved):
 
 
 def _angles(positions, base, d_k):
-    number = _number("base", base)
+    number = as_number("base", base)
     if not 0 < number < math.inf:
         raise ValueError(f"base is {base}, but must be above 0 and finite")
     angles = positions[..., None] * number ** (-np.arange(0, d_k, 2) / d_k)
@@ -59,7 +59,7 @@ def _angles(positions, base, d_k):
 
 
 def _check_x(x):
-    _check_axes("x", x, "(n, d_k)")
+    check_axes("x", x, "(n, d_k)")
     if x.shape[-1] % 2:
         raise ValueError(f"x {x.shape} has d_k = {x.shape[-1]}, the last axis, but pairs of features need an even d_k")
 
@@ -68,7 +68,7 @@ def _positions(positions, shape):
     """positions in float64, for x of the given shape without its last axis."""
     if positions is None:
         return np.arange(shape[-1], dtype=np.float64)
-    positions = _cast(_real("positions", positions), np.float64)
+    positions = _cast(as_real("positions", positions), np.float64)
     if not np.isfinite(positions).all():
         raise ValueError("positions hold NaN or infinity, but must be finite")
     if positions.ndim not in (1, len(shape)):

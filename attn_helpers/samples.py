@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from attn_helpers.arguments import index_of
+
 SENTENCES = {
     "river": "they had a picnic on the grassy bank of the river",
     "money": "she deposited her salary at the bank before the weekend",
@@ -168,8 +170,8 @@ def minilm_head(head="2.0", sentence="money"):
     Source: all-MiniLM-L6-v2, a sentence encoder of 6 layers and 12 heads, d = 384; distilled
     as in Wang et al., "MiniLM" (2020), https://arxiv.org/abs/2002.10957.
     """
-    row = _index("head", head, MINILM_HEADS)
-    _index("sentence", sentence, MINILM_SENTENCES)
+    row = index_of("head", head, MINILM_HEADS)
+    index_of("sentence", sentence, MINILM_SENTENCES)
     stored, layer = _read("minilm_heads"), int(head.split(".")[0])
     weights, biases = _wide(stored["W"][row]), _wide(stored["b"][row])
     parts = [part for pair in zip(weights, biases) for part in pair]
@@ -185,7 +187,7 @@ def minilm_states(sentence="money"):
 
     Raises ValueError for a sentence that is not there.
     """
-    _index("sentence", sentence, MINILM_SENTENCES)
+    index_of("sentence", sentence, MINILM_SENTENCES)
     return _wide(_read("minilm_states")[f"{sentence}_X"])
 
 
@@ -201,7 +203,7 @@ def minilm_maps(sentence="money"):
     Source: all-MiniLM-L6-v2 (see minilm_head).
     """
     changed = tuple(MINILM_CHANGED.values())
-    _index("sentence", sentence, MINILM_SENTENCES + changed)
+    index_of("sentence", sentence, MINILM_SENTENCES + changed)
     tokens = _tokens("minilm_maps" if sentence in changed else "minilm_states", sentence)
     return Maps(tokens, _read("minilm_maps")[f"{sentence}_maps"] / 255)
 
@@ -218,7 +220,7 @@ def minilm_layer(sentence="money"):
     Raises ValueError for a sentence that is not there.
     Source: all-MiniLM-L6-v2 (see minilm_head); Vaswani et al. (2017), section 3.2.2.
     """
-    _index("sentence", sentence, MINILM_SENTENCES)
+    index_of("sentence", sentence, MINILM_SENTENCES)
     stored, number = _read("minilm_layer"), 2
     parts = [_wide(part) for pair in zip(stored["W"], stored["b"]) for part in pair]
     X, reference = minilm_states(sentence)[number], _wide(stored[f"{sentence}_reference"])
@@ -236,8 +238,8 @@ def smollm2_head(head="16.0", text="alice"):
     Source: Allal et al., "SmolLM2" (2025), https://arxiv.org/abs/2502.02737; 135 million
     parameters, stored with 4 bits each.
     """
-    row = _index("head", head, SMOLLM2_HEADS)
-    _index("text", text, SMOLLM2_TEXTS)
+    row = index_of("head", head, SMOLLM2_HEADS)
+    index_of("text", text, SMOLLM2_TEXTS)
     stored = _read("smollm2_heads")
     query, key = _wide(stored[f"{text}_QK"][row])
     value, reference = (_wide(stored[f"{text}_{part}"][row]) for part in ("V", "maps"))
@@ -254,7 +256,7 @@ def smollm2_maps(text="random"):
     Raises ValueError for a text that is not there.
     Source: SmolLM2 (see smollm2_head).
     """
-    _index("text", text, SMOLLM2_TEXTS)
+    index_of("text", text, SMOLLM2_TEXTS)
     tokens, packed = _tokens("smollm2_heads", text), _read("smollm2_maps")[f"{text}_maps"]
     weights = np.zeros((*packed.shape[:2], len(tokens), len(tokens)))
     weights[(..., *np.tril_indices(len(tokens)))] = packed / 255
@@ -303,7 +305,7 @@ def head_survey(model="MiniLM"):
     Raises ValueError for a model that is not there.
     Source: the models of minilm_head and smollm2_head on "Alice's Adventures in Wonderland".
     """
-    _index("model", model, MODELS)
+    index_of("model", model, MODELS)
     stored = _read("survey")
     names = (name.decode("ascii") for name in stored["statistics"])
     return {name: np.round(_wide(values), 3) for name, values in zip(names, stored[model])}
@@ -338,7 +340,7 @@ def word_relation(name="object to verb"):
     Wonderland"; the head was chosen on one half of them, the pairs are those of the other.
     Raises ValueError for a relation that is not there.
     """
-    row = _index("name", name, RELATIONS)
+    row = index_of("name", name, RELATIONS)
     stored = _read("relations")
     return Relation(
         ("2.0", "2.8", "5.5")[row], *(stored[f"{name} {part}"].astype(int) for part in Relation._fields[1:])
@@ -348,12 +350,6 @@ def word_relation(name="object to verb"):
 def _near(word, known):
     near = difflib.get_close_matches(str(word).lower().strip(), known, n=3, cutoff=0.6)
     return "near ones: " + ", ".join(near) if near else "nothing near it is known"
-
-
-def _index(name, value, known):
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} is {value!r}, but must be one of {', '.join(map(repr, known))}")
-    return known.index(value)
 
 
 def _tokens(file, name):

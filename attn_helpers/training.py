@@ -9,26 +9,20 @@ of them where the most likely answer is right.
 
 import numpy as np
 
+from attn_helpers.arguments import as_array, as_dict, as_dtype, as_number, as_real, as_whole, check_lead, check_switch
 from attn_helpers.attention import (
-    _array,
     _cast,
-    _check_causal,
-    _check_lead,
     _check_triple,
-    _number,
-    _real,
     _scale,
     _weighted_sum,
     _wide,
     scaled_dot_product_attention,
 )
-from attn_helpers.heads import _count, merge_heads, split_heads
-from attn_helpers.masks import _dtype
+from attn_helpers.heads import merge_heads, split_heads
 
 PROJECTIONS = "W_Q", "W_K", "W_V"
 
 
-@np.errstate(invalid="ignore", under="ignore")
 def attention_backward(grad_output, query, key, value, weights, scale=None):
     """Carry the gradient of a loss back through scaled dot-product attention.
 
@@ -48,18 +42,19 @@ def attention_backward(grad_output, query, key, value, weights, scale=None):
     Source: the chain rule on Vaswani et al. (2017), equation 1.
     """
     given = dict(grad_output=grad_output, query=query, key=key, value=value, weights=weights)
-    given = {name: _real(name, array) for name, array in given.items()}
+    given = {name: as_real(name, array) for name, array in given.items()}
     _check_backward(**given)
     grad_output, query, key, value, weights = (_wide(array) for array in given.values())
     scale = _scale(scale, query.shape[-1])
     seen = weights != 0
-    grad_value = _sum_over_queries(weights, grad_output, seen)  # (..., n_kv, d_v)
-    grad_weights = np.where(seen, grad_output @ value.swapaxes(-1, -2), 0)  # (..., n_q, n_kv)
-    grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
-    grad_query = _weighted_sum(scale * grad_scores, key, seen)  # (..., n_q, d_k)
-    grad_key = _sum_over_queries(scale * grad_scores, query, seen)  # (..., n_kv, d_k)
-    grads = dict(query=grad_query, key=grad_key, value=grad_value)
-    return tuple(_cast(_sum_to(given[name].shape, grad), given[name].dtype) for name, grad in grads.items())
+    with np.errstate(invalid="ignore", under="ignore"):
+        grad_value = _sum_over_queries(weights, grad_output, seen)  # (..., n_kv, d_v)
+        grad_weights = np.where(seen, grad_output @ value.swapaxes(-1, -2), 0)  # (..., n_q, n_kv)
+        grad_scores = weights * (grad_weights - (grad_weights * weights).sum(-1, keepdims=True))
+        grad_query = _weighted_sum(scale * grad_scores, key, seen)  # (..., n_q, d_k)
+        grad_key = _sum_over_queries(scale * grad_scores, query, seen)  # (..., n_kv, d_k)
+        grads = dict(query=grad_query, key=grad_key, value=grad_value)
+        return tuple(_cast(_sum_to(given[name].shape, grad), given[name].dtype) for name, grad in grads.items())
 
 
 class Adam:
@@ -76,7 +71,7 @@ class Adam:
     """
 
     def __init__(self, parameters, rate=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8):
-        for name, array in _dict("parameters", parameters).items():
+        for name, array in as_dict("parameters", parameters, "of arrays").items():
             _check_parameter(f"parameters[{name!r}]", array)
         self.parameters, self.steps = parameters, 0
         self.rate, self.epsilon = _positive("rate", rate, np.inf), _positive("epsilon", epsilon, np.inf)
@@ -84,24 +79,25 @@ class Adam:
         self.means = {name: np.zeros_like(array) for name, array in parameters.items()}
         self.squares = {name: np.zeros_like(array) for name, array in parameters.items()}
 
-    @np.errstate(under="ignore")
     def update(self, gradients):
         """Take one step down the gradients, a dict with the names and shapes of the parameters.
 
         Raises TypeError or ValueError where gradients do not fit, and changes nothing then.
         """
-        gradients = {n: _wide(_real(f"gradients[{n!r}]", a)) for n, a in _dict("gradients", gradients).items()}
+        gradients = as_dict("gradients", gradients, "of arrays")
+        gradients = {name: _wide(as_real(f"gradients[{name!r}]", array)) for name, array in gradients.items()}
         ours, theirs = ({name: a.shape for name, a in d.items()} for d in (self.parameters, gradients))
         if ours != theirs:
             raise ValueError(f"gradients have shapes {theirs}, but the parameters have {ours}")
         self.steps += 1
         beta1, beta2 = self.betas
-        for name, parameter in self.parameters.items():
-            mean, square, gradient = self.means[name], self.squares[name], gradients[name]
-            mean += (1 - beta1) * (gradient - mean)
-            square += (1 - beta2) * (gradient**2 - square)
-            unbiased, size = mean / (1 - beta1**self.steps), np.sqrt(square / (1 - beta2**self.steps))
-            parameter -= self.rate * unbiased / (size + self.epsilon)
+        with np.errstate(under="ignore"):
+            for name, parameter in self.parameters.items():
+                mean, square, gradient = self.means[name], self.squares[name], gradients[name]
+                mean += (1 - beta1) * (gradient - mean)
+                square += (1 - beta2) * (gradient**2 - square)
+                unbiased, size = mean / (1 - beta1**self.steps), np.sqrt(square / (1 - beta2**self.steps))
+                parameter -= self.rate * unbiased / (size + self.epsilon)
 
 
 class AttentionModel:
@@ -139,14 +135,14 @@ class AttentionModel:
         dtype=np.float32,
     ):
         sizes = dict(vocabulary=vocabulary, length=length, width=width, heads=heads, layers=layers)
-        vocabulary, length, width, heads, layers = (_count(name, size) for name, size in sizes.items())
+        vocabulary, length, width, heads, layers = (as_whole(name, size, 1) for name, size in sizes.items())
         inner = heads * _d_head(d_head, width, heads)
-        _check_causal(is_causal)
+        check_switch("is_causal", is_causal)
         self.heads, self.layers, self.is_causal, self.scale = heads, layers, is_causal, _scale(scale, inner // heads)
         shapes = dict(E=(vocabulary, width), P=(length, width))
         shapes |= dict.fromkeys(PROJECTIONS, (layers, width, inner))
         shapes |= dict(W_O=(layers, inner, width), U=(width, vocabulary))
-        normal, dtype = np.random.default_rng(_count("seed", seed, 0)).standard_normal, _trainable("dtype", dtype)
+        normal, dtype = np.random.default_rng(as_whole("seed", seed, 0)).standard_normal, _trainable("dtype", dtype)
         spread = {name: (2 if name in ("E", "P") else shape[-2]) ** -0.5 for name, shape in shapes.items()}
         self.parameters = {name: (spread[name] * normal(shape)).astype(dtype) for name, shape in shapes.items()}
 
@@ -178,34 +174,34 @@ class AttentionModel:
         loss, accuracy, grad_logits = _cross_entropy(logits, targets, counted)
         return loss, accuracy, self._backward(tokens, grad_logits, x, tape)
 
-    @np.errstate(under="ignore")
     def _forward(self, tokens):
         """Logits, the x they were made of, and for each layer what its backward pass needs."""
         p, tape = self.parameters, []
-        x = p["E"][tokens] + p["P"][: tokens.shape[1]]  # (batch, n, width)
-        for layer in range(self.layers):
-            qkv = [split_heads(x @ p[name][layer], self.heads) for name in PROJECTIONS]  # (batch, heads, n, d_head)
-            output, weights = scaled_dot_product_attention(*qkv, None, self.is_causal, self.scale)
-            tape.append((x, qkv, output, weights))
-            x = x + merge_heads(output) @ p["W_O"][layer]  # (batch, n, width)
-        return x @ p["U"], x, tape
+        with np.errstate(under="ignore"):
+            x = p["E"][tokens] + p["P"][: tokens.shape[1]]  # (batch, n, width)
+            for layer in range(self.layers):
+                qkv = [split_heads(x @ p[name][layer], self.heads) for name in PROJECTIONS]  # (batch, heads, n, d_head)
+                output, weights = scaled_dot_product_attention(*qkv, None, self.is_causal, self.scale)
+                tape.append((x, qkv, output, weights))
+                x = x + merge_heads(output) @ p["W_O"][layer]  # (batch, n, width)
+            return x @ p["U"], x, tape
 
-    @np.errstate(under="ignore")
     def _backward(self, tokens, grad_logits, x, tape):
         p = self.parameters
         grads = {name: np.zeros_like(array) for name, array in p.items()}
-        grads["U"] = _outer(x, grad_logits)
-        grad = grad_logits @ p["U"].T  # (batch, n, width)
-        for layer in reversed(range(self.layers)):
-            x, qkv, output, weights = tape[layer]
-            grads["W_O"][layer] = _outer(merge_heads(output), grad)
-            grad_output = split_heads(grad @ p["W_O"][layer].T, self.heads)  # (batch, heads, n, d_head)
-            for name, grad_head in zip(PROJECTIONS, attention_backward(grad_output, *qkv, weights, self.scale)):
-                grads[name][layer] = _outer(x, merge_heads(grad_head))
-                grad = grad + merge_heads(grad_head) @ p[name][layer].T  # (batch, n, width)
-        grads["P"][: tokens.shape[1]] = grad.sum(0)
-        grads["E"] = _outer(_one_hot(tokens, len(p["E"]), grad.dtype), grad)
-        return grads
+        with np.errstate(under="ignore"):
+            grads["U"] = _outer(x, grad_logits)
+            grad = grad_logits @ p["U"].T  # (batch, n, width)
+            for layer in reversed(range(self.layers)):
+                x, qkv, output, weights = tape[layer]
+                grads["W_O"][layer] = _outer(merge_heads(output), grad)
+                grad_output = split_heads(grad @ p["W_O"][layer].T, self.heads)  # (batch, heads, n, d_head)
+                for name, grad_head in zip(PROJECTIONS, attention_backward(grad_output, *qkv, weights, self.scale)):
+                    grads[name][layer] = _outer(x, merge_heads(grad_head))
+                    grad = grad + merge_heads(grad_head) @ p[name][layer].T  # (batch, n, width)
+            grads["P"][: tokens.shape[1]] = grad.sum(0)
+            grads["E"] = _outer(_one_hot(tokens, len(p["E"]), grad.dtype), grad)
+            return grads
 
     def _read(self, tokens):
         vocabulary, length = (len(self.parameters[name]) for name in ("E", "P"))
@@ -226,7 +222,7 @@ def random_tokens(rng, batch, n, vocabulary):
     ahead copies the answer. Raises TypeError or ValueError where an argument does not fit.
     """
     _check_generator(rng)
-    batch, n, vocabulary = _count("batch", batch), _count("n", n, 2), _count("vocabulary", vocabulary)
+    batch, n, vocabulary = as_whole("batch", batch, 1), as_whole("n", n, 2), as_whole("vocabulary", vocabulary, 1)
     drawn = rng.integers(0, vocabulary, (batch, n + 1))
     return drawn[:, :-1], drawn[:, 1:], np.arange(n) < np.full((batch, 1), n - 1)
 
@@ -244,8 +240,8 @@ def repeated_tokens(rng, batch, n, vocabulary, shortest, longest):
     an argument does not fit.
     """
     _check_generator(rng)
-    batch, n, vocabulary = _count("batch", batch), _count("n", n), _count("vocabulary", vocabulary)
-    shortest, longest = _count("shortest", shortest), _count("longest", longest)
+    batch, n, vocabulary = as_whole("batch", batch, 1), as_whole("n", n, 1), as_whole("vocabulary", vocabulary, 1)
+    shortest, longest = as_whole("shortest", shortest, 1), as_whole("longest", longest, 1)
     if not shortest <= longest <= min(vocabulary, n - 1):
         raise ValueError(
             f"shortest is {shortest} and longest {longest}, but must rise and stay within the {vocabulary} "
@@ -268,28 +264,28 @@ def train(model, task, steps, rate, seed=0):
 
     Raises TypeError or ValueError where an argument does not fit, and names it.
     """
-    rng, adam = np.random.default_rng(_count("seed", seed, 0)), Adam(model.parameters, rate)
-    for step in range(_count("steps", steps)):
+    rng, adam = np.random.default_rng(as_whole("seed", seed, 0)), Adam(model.parameters, rate)
+    for step in range(as_whole("steps", steps, 1)):
         loss, accuracy, gradients = model.loss_and_gradients(*_batch(task, rng))
         yield step, loss, accuracy
         adam.update(gradients)
 
 
-@np.errstate(under="ignore")
 def _cross_entropy(logits, targets, counted):
     """Loss, accuracy, and the loss differentiated by the logits."""
-    targets, counted = _tokens("targets", targets, logits.shape[-1]), _array("counted", counted)
+    targets, counted = _tokens("targets", targets, logits.shape[-1]), as_array("counted", counted)
     for name, array in (("targets", targets), ("counted", counted)):
         if array.shape != logits.shape[:2]:
             raise ValueError(f"{name} {array.shape} must have the shape of the tokens, {logits.shape[:2]}")
     if counted.dtype.kind != "b" or not counted.any():
         raise ValueError("counted must be boolean, and True somewhere")
-    below = logits - logits.max(-1, keepdims=True)
-    log_p = below - np.log(np.exp(below).sum(-1, keepdims=True))  # (batch, n, vocabulary)
-    right = _one_hot(targets, logits.shape[-1], logits.dtype)
-    share = (counted / counted.sum()).astype(logits.dtype)[..., None]  # (batch, n, 1)
-    accuracy = (logits.argmax(-1) == targets)[counted].mean()
-    return float(-(share * right * log_p).sum()), float(accuracy), share * (np.exp(log_p) - right)
+    with np.errstate(under="ignore"):
+        below = logits - logits.max(-1, keepdims=True)
+        log_p = below - np.log(np.exp(below).sum(-1, keepdims=True))  # (batch, n, vocabulary)
+        right = _one_hot(targets, logits.shape[-1], logits.dtype)
+        share = (counted / counted.sum()).astype(logits.dtype)[..., None]  # (batch, n, 1)
+        accuracy = (logits.argmax(-1) == targets)[counted].mean()
+        return float(-(share * right * log_p).sum()), float(accuracy), share * (np.exp(log_p) - right)
 
 
 def _outer(x, grad):
@@ -329,19 +325,13 @@ def _check_backward(grad_output, query, key, value, weights):
         raise ValueError(
             f"grad_output {grad_output.shape} must have the shape of the output, {(*lead, n_q, value.shape[-1])}"
         )
-    if weights.shape[-2:] != (n_q, n_kv) or _check_lead(grad_output=grad_output, weights=weights) != tuple(lead):
+    if weights.shape[-2:] != (n_q, n_kv) or check_lead(grad_output=grad_output, weights=weights) != tuple(lead):
         raise ValueError(f"weights {weights.shape} must have the shape of the scores, {(*lead, n_q, n_kv)}")
 
 
 def _check_generator(rng):
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng is {rng!r}, but must be a np.random.Generator, such as np.random.default_rng(0)")
-
-
-def _dict(name, given):
-    if not isinstance(given, dict):
-        raise TypeError(f"{name} is of type {type(given).__name__}, but must be a dict of arrays")
-    return given
 
 
 def _check_parameter(name, array):
@@ -353,7 +343,7 @@ def _check_parameter(name, array):
 
 
 def _tokens(name, tokens, vocabulary):
-    tokens = _array(name, tokens)
+    tokens = as_array(name, tokens)
     if tokens.dtype.kind not in "iu":
         raise TypeError(f"{name} has dtype {tokens.dtype}, but needs whole numbers")
     if tokens.ndim != 2 or not tokens.size:
@@ -368,11 +358,11 @@ def _tokens(name, tokens, vocabulary):
 def _d_head(d_head, width, heads):
     if d_head is None and width % heads:
         raise ValueError(f"heads is {heads} and does not divide width, {width}: choose d_head")
-    return width // heads if d_head is None else _count("d_head", d_head)
+    return width // heads if d_head is None else as_whole("d_head", d_head, 1)
 
 
 def _positive(name, value, bound):
-    number = _number(name, value)
+    number = as_number(name, value)
     if not 0 < number < bound:
         raise ValueError(f"{name} is {number:g}, but must be above 0 and below {bound}")
     return number
@@ -380,6 +370,6 @@ def _positive(name, value, bound):
 
 def _trainable(name, dtype):
     """The dtype, if small steps do not vanish in it."""
-    if _dtype(dtype) not in (np.float32, np.float64):
+    if as_dtype(dtype) not in (np.float32, np.float64):
         raise TypeError(f"{name} is {dtype!r}, but must be float32 or float64")
     return np.dtype(dtype)

@@ -29,3 +29,21 @@ def qkv(n_q=3, n_kv=5, d_k=4, d_v=6, lead=(), dtype=np.float64, seed=0):
     rng = np.random.default_rng(seed)
     shapes = (*lead, n_q, d_k), (*lead, n_kv, d_k), (*lead, n_kv, d_v)
     return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
+
+
+def slope(function, array, step=1e-5):
+    """The derivative of a number by each number of an array, which function reads, by fourth-order differences."""
+    found = np.empty(array.shape)
+    for i in np.ndindex(array.shape):
+        kept, values = array[i], []
+        for k in (-2, -1, 1, 2):
+            array[i] = kept + k * step
+            values.append(function())
+        array[i] = kept
+        found[i] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
+    return found
+
+
+def assert_close(ours, expected, rtol=1e-6):
+    """Within rtol of the largest number."""
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=rtol * np.abs(expected).max())

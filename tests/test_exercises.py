@@ -1595,6 +1595,10 @@ WRONG = {
         "heads last": (in_order(0, 3, 1, 2), "the heads stand last, (b, d_h, n, h)"),
         "1 and 3 swapped": (in_order(0, 3, 2, 1), "the wrong axes are swapped, which gives (b, d_h, h, n)"),
         ".T": (lambda x, h: x.reshape(len(x), len(x[0]), h, -1).T, ".T reverses all axes"),
+        "batch and tokens": (
+            lambda x, h: np.array(split_by_loop(x, h)).transpose(2, 0, 1, 3),
+            "the batch is swapped with the tokens, (n, b, h, d_h)",
+        ),
         "(n, b, d)": (
             lambda x, h: np.moveaxis(x.reshape(len(x[0]), len(x), h, -1), 0, 2),
             "the first axis is taken for the tokens",
@@ -1647,6 +1651,14 @@ WRONG = {
             "the tokens were moved in front of the batch",
         ),
         ".T": (lambda x: x.T.reshape(len(x), x.shape[2], -1), ".T reverses all axes"),
+        "swap 1 and 3": (
+            lambda x: np.swapaxes(x, 3, 1).reshape(len(x), x.shape[3], -1),
+            "the wrong axes are swapped, which gives (b, d_h, n * h)",
+        ),
+        "swap 1 and 3 into the right shape": (
+            lambda x: np.swapaxes(x, 3, 1).reshape(len(x), x.shape[2], -1),
+            "the wrong axes are swapped, heads and d_h, which scrambles the tokens",
+        ),
         "unchanged": (lambda x: x, "x is unchanged"),
     },
     "multi_head": {
@@ -2287,7 +2299,7 @@ def test_a_layer_of_heads_is_tried_with_unequal_widths_and_with_square_matrices(
             lambda x, h: np.array(split_by_loop(x, h))[..., ::-1],
             "at 0, 0, 0, 0 is x[0, 0, 3], but should be x[0, 0, 0].",
         ),
-        ("split_heads", lambda x, h: np.array(split_by_loop(x, h)) / 2, "at 1, 2, 5, 3 is 72, but should be 144 (for"),
+        ("split_heads", lambda x, h: np.array(split_by_loop(x, h)) / 2, "at 1, 0, 5, 1 is 72, but should be 144 (for"),
         ("split_heads", lambda x, h: np.array(split_by_loop(x, h))[:1], "shape (1, 3, 6, 4), but should have (2, 3,"),
         (
             "merge_heads",

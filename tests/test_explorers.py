@@ -288,7 +288,7 @@ def test_sense_map_holds_the_cosines_of_that_layer(layer):
         (lambda: explorers.head_explorer(heads=["2.0", "9.9"]), ValueError, "heads is .*must hold names out of '0.2'"),
         (lambda: explorers.head_explorer(sentences=[]), ValueError, r"sentences is \[\], but must hold names"),
         (lambda: explorers.rope_explorer(text="money"), ValueError, "text is .*'money'.*out of 'gift'"),
-        (lambda: explorers.rope_explorer(query=25), ValueError, "query is 25, but the text has positions 0 to 24"),
+        (lambda: explorers.rope_explorer(query=25), ValueError, "query is 25, but must be from 0 to 24"),
         (lambda: explorers.rope_explorer(query=-1), ValueError, "query is -1"),
         (lambda: explorers.rope_explorer(query=True), TypeError, "query is True"),
         (lambda: explorers.pipeline_explorer(["a"] * 5, *QKV), ValueError, "there are 5 labels, but query .4, 5."),

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from test_training import assert_close, slope
+from common import assert_close, silent, slope
 
 from attn_helpers import fetching
 from attn_helpers.fetching import FetchingModel, fetching_batch, train_fetching
@@ -74,8 +74,8 @@ def test_tokens_are_independent_standard_normal_and_drawn_from_the_generator_alo
         (dict(rng=5), TypeError, "rng is 5, but must be a np.random.Generator"),
         (dict(batch=0), ValueError, "batch is 0, but must be 1 or more"),
         (dict(batch=2.0), TypeError, "batch is 2.0, but must be one whole number"),
-        (dict(places=0), ValueError, "places is 0, but must be 1 or more"),
-        (dict(places=16), ValueError, "places is 16, but must be below n = 16"),
+        (dict(places=0), ValueError, "places is 0, but must be from 1 to 15"),
+        (dict(places=16), ValueError, "places is 16, but must be from 1 to 15"),
         (dict(places=True), TypeError, "places is True"),
         (dict(answer="all"), ValueError, "answer is 'all', but must be one of 'each', 'mean'"),
         (dict(answer=np.array(["each", "mean"])), ValueError, "answer is array"),
@@ -205,7 +205,7 @@ def test_what_underflows_raises_no_flag(combine):
         (dict(d_head=0), ValueError, "d_head is 0"),
         (dict(d_head=None), TypeError, "d_head is None"),
         (dict(places=0), ValueError, "places is 0"),
-        (dict(places=16), ValueError, "places is 16, but must be below n = 16"),
+        (dict(places=16), ValueError, "places is 16, but must be from 1 to 15"),
         (dict(answer="none"), ValueError, "answer is 'none', but must be one of 'each', 'mean'"),
         (dict(answer=None), ValueError, "answer is None"),
         (dict(combine="mean"), ValueError, "combine is 'mean', but must be one of 'concat', 'sum'"),
@@ -227,6 +227,14 @@ def test_tokens_of_another_shape_are_refused(method, shape):
     with pytest.raises(ValueError) as caught:
         getattr(FetchingModel(), method)(np.zeros(shape), *rest)
     assert f"x {shape} must have the shape (batch, 16, 8), batch 1 or more" in str(caught.value)
+
+
+@pytest.mark.parametrize("broken", [NAN, INF, -INF])
+def test_tokens_that_are_not_finite_are_refused(broken):
+    x = np.ones((2, 16, 8))
+    x[1, 3, 5] = broken
+    with pytest.raises(ValueError, match="x holds NaN or infinity, but must be finite"):
+        silent(FetchingModel().outputs)(x)
 
 
 @pytest.mark.parametrize("shape", [(16, 16), (1, 16, 16), (2, 16, 8), (2, 15, 16), (2, 16, 1)])

@@ -607,7 +607,7 @@ def with_shape(**shapes):
         (with_shape(x=(2, 4, 5), context=(3, 6, 9)), r"do not broadcast: x \(2, 4, 5\), context \(3, 6, 9\)"),
         *((with_shape(**{name: 3}), rf"{name} has shape \(3,\), but needs two axes, rows and") for name in MATRICES),
         *((with_shape(**{name: (2, 9, 8)}), rf"{name} has shape \(2, 9, 8\), but needs two axes") for name in MATRICES),
-        (with_shape(W_Q=(5, 0), W_K=(9, 0)) | dict(biases=None), "d_k = 0"),
+        (with_shape(W_Q=(5, 0), W_K=(9, 0)) | dict(biases=None), r"W_Q \(5, 0\) has no columns: there is nothing"),
         (dict(kv_heads=3), "kv_heads is 3, but must divide heads, 4"),
         (dict(kv_heads=8), "kv_heads is 8, but must divide heads, 4"),
         (dict(kv_heads=0), "kv_heads is 0, but must be 1 or more"),

@@ -217,9 +217,16 @@ def test_more_tokens_than_can_be_read_are_refused_before_anything_is_drawn():
         plots.attention_map(["a"] * 1000, {"map": np.eye(1000)})
 
 
-@pytest.mark.parametrize("panels", [{}, np.eye(2), None])
-def test_panels_that_are_no_dict_of_maps_are_refused(panels):
-    with pytest.raises(TypeError, match="must be a dict {title: map}"):
+@pytest.mark.parametrize(
+    ("panels", "error", "came"),
+    [
+        ({}, ValueError, "has 0 entries"),
+        (np.eye(2), TypeError, "is of type ndarray"),
+        (None, TypeError, "is of type NoneT"),
+    ],
+)
+def test_panels_that_are_no_dict_of_maps_are_refused(panels, error, came):
+    with pytest.raises(error, match=f"panels {came}.*, but must be a dict {{title: map}}"):
         plots.attention_map(["a", "b"], panels)
 
 
@@ -346,10 +353,10 @@ def test_a_mask_that_allows_nothing_is_drawn_and_said():
 @pytest.mark.parametrize(
     ("change", "error", "reason"),
     [
-        ({"panels": []}, TypeError, "panels is .., but must be a dict {title: {name: curve}}"),
-        ({"panels": {}}, TypeError, "panels is {}"),
-        ({"panels": {"p": {}}}, TypeError, "panel 'p' is {}, but must be a dict {name: curve} with 1 or more"),
-        ({"panels": {"p": [1.0, 2.0]}}, TypeError, "panel 'p' is .1.0, 2.0., but must be a dict"),
+        ({"panels": []}, TypeError, "panels is of type list, but must be a dict {title: {name: curve}}"),
+        ({"panels": {}}, ValueError, "panels has 0 entries, but must be a dict .* with 1 or more"),
+        ({"panels": {"p": {}}}, ValueError, "panel 'p' has 0 entries, but must be a dict {name: curve} with 1 or more"),
+        ({"panels": {"p": [1.0, 2.0]}}, TypeError, "panel 'p' is of type list, but must be a dict"),
         ({"panels": {3: {"a": [1, 2]}}}, TypeError, "the title or name 3, but each must be a string"),
         ({"panels": {"p": {None: [1, 2]}}}, TypeError, "the title or name None"),
         ({"panels": {"p": {"step": [1, 2]}}}, ValueError, "of panel 'p' has the name 'step', but that is the xlabel"),
@@ -368,7 +375,7 @@ def test_a_mask_that_allows_nothing_is_drawn_and_said():
         ({"log": "x", "marks": {"m": 0}}, ValueError, "the mark 'm' goes down to 0"),
         ({"marks": {"m": np.nan}}, ValueError, "the mark 'm' is at nan, but must be at a finite place"),
         ({"marks": {"m": "1"}}, TypeError, "the mark 'm' is '1', but must be one number"),
-        ({"marks": [1]}, TypeError, "marks is .1., but must be a dict {text: place}"),
+        ({"marks": [1]}, TypeError, "marks is of type list, but must be a dict {text: place}"),
     ],
 )
 def test_curves_refuse_by_name_what_does_not_fit(change, error, reason):
@@ -596,7 +603,7 @@ def test_marks_are_never_read_as_maths_and_their_names_are_on_the_axes():
         (HEADS, {"0.4": "x"}, ValueError, "marks has the head '0.4'"),
         (HEADS, {(0, 1): "x"}, ValueError, r"marks has the head \(0, 1\)"),
         (HEADS, {"0.1": 3}, TypeError, "marks has 3 for the head '0.1', but must have a string"),
-        (HEADS, ["0.1"], TypeError, "marks is .'0.1'., but must be a dict"),
+        (HEADS, ["0.1"], TypeError, "marks is of type list, but must be a dict"),
         (HEADS, {f"{i}.{j}": "x" for i in range(2) for j in range(4)}, ValueError, "marks has 8 heads.*only 6 colours"),
     ],
 )
@@ -622,12 +629,16 @@ def formed(m=2, n=2, **change):
         ({"steps": [[0, 1]]}, ValueError, "steps is"),
         ({"steps": []}, ValueError, "steps is"),
         ({"steps": [0, 1, 2]}, ValueError, r"losses 'one' has shape \(2,\), but must have \(3,\)"),
-        ({"losses": {}}, TypeError, "losses is {}, but must be a dict {name: loss at each step} with 1 or more"),
+        (
+            {"losses": {}},
+            ValueError,
+            "losses has 0 entries, but must be a dict {name: loss at each step} with 1 or more",
+        ),
         ({"losses": [1, 2]}, TypeError, "losses is"),
         ({"losses": {"one": [1, np.nan]}}, ValueError, "losses 'one' holds NaN or infinity"),
         ({"losses": {"one": ["a", "b"]}}, TypeError, "losses 'one' has dtype"),
         ({"losses": dict.fromkeys("abcd", [1, 2])}, ValueError, "losses has 4 entries, .*room for 3"),
-        ({"maps": {}}, TypeError, "maps is {}"),
+        ({"maps": {}}, ValueError, "maps has 0 entries"),
         ({"maps": dict.fromkeys("abcd", np.ones((2, 2, 2)))}, ValueError, "maps has 4 entries"),
         ({"maps": {"head": 2 * np.ones((2, 2, 2))}}, ValueError, "the map 'head' has values from 2 to 2, outside"),
         ({"maps": {"head": np.full((2, 2, 2), 0.3)}}, ValueError, "maps 'head': .*sum to"),
@@ -665,7 +676,7 @@ def test_the_maps_of_a_training_are_of_one_size_and_no_text_lies_on_another(n, h
     ("change", "error", "reason"),
     [
         ({"weights": np.eye(2)}, ValueError, r"'M 0.0 on \"t\"' has shape \(2, 2\), but there are 3 labels"),
-        ({"measured": [0.5]}, TypeError, "measured is .0.5., but must be a dict {statistic: number}"),
+        ({"measured": [0.5]}, TypeError, "measured is of type list, but must be a dict {statistic: number}"),
         ({"measured": {"previous": 0.5}}, ValueError, "measured has no 'next', but only .'previous'."),
         ({"medians": {**dict.fromkeys(moving.SHARES, 0.5), "distance": 1}}, ValueError, "medians has no 'entropy'"),
         ({"medians": dict.fromkeys((*moving.SHARES, "entropy", "distance"), "x")}, TypeError, "medians 'previous' is"),

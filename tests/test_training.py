@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from common import assert_close, slope
 
 from attn_helpers import attention, head_statistics
 from attn_helpers.training import Adam, AttentionModel, attention_backward, random_tokens, repeated_tokens, train
@@ -19,24 +20,6 @@ REPEATED = functools.partial(repeated_tokens, batch=32, n=16, vocabulary=16, sho
 
 def normal(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def slope(function, array, step=1e-5):
-    """The derivative of a number by each number of an array, which function reads, by fourth-order differences."""
-    found = np.empty(array.shape)
-    for i in np.ndindex(array.shape):
-        kept, values = array[i], []
-        for k in (-2, -1, 1, 2):
-            array[i] = kept + k * step
-            values.append(function())
-        array[i] = kept
-        found[i] = (values[0] - 8 * values[1] + 8 * values[2] - values[3]) / (12 * step)
-    return found
-
-
-def assert_close(ours, expected, rtol=1e-6):
-    """Within rtol of the largest number."""
-    np.testing.assert_allclose(ours, expected, rtol=0, atol=rtol * np.abs(expected).max())
 
 
 # attention's backward pass

@@ -6,7 +6,7 @@ import numpy as np
 
 from attn_helpers.attention import scaled_dot_product_attention
 from attn_helpers.exercises.mistakes import draw
-from attn_helpers.judging import Refused, judge, numbers
+from attn_helpers.judging import judge, yes_or_no
 from attn_helpers.masks import causal_mask
 
 
@@ -202,25 +202,12 @@ def finds_leak(answer):
         hint="layer is a function: call it, layer(X) has a row for each row of X, and X may have a single one",
         praise=f"your test is right about {len(_CASES)} layers, {sum(case.leaks for case in _CASES)} of them leaking.",
         explain=_wrong_verdict,
-        read=_verdict,
+        read=yes_or_no,
     )
 
 
 def _case_of(layer):
     return next(case for case in _CASES if case.layer is layer)
-
-
-def _verdict(result):
-    """True or False as a number; Refused where it is none."""
-    try:
-        value = numbers(result)
-    except Refused:
-        raise Refused(f"your function returns {type(result).__name__}, but True or False is expected.") from None
-    if value.ndim:
-        raise Refused(f"your test returns an array of shape {value.shape}: return one True or False, with np.any.")
-    if value not in (0, 1):
-        raise Refused(f"your test returns the number {value:.3g}: return True or False, such as difference > 1e-8.")
-    return value
 
 
 def _wrong_verdict(case, result, target):

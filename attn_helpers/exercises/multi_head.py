@@ -8,20 +8,20 @@ from attn_helpers.exercises.mistakes import ROLES, WEIGHING, attend, draw, logit
 from attn_helpers.judging import difference, judge
 
 
-def _count(*shape):
-    """The numbers 1, 2, 3, ... in this shape: each tells where it comes from."""
-    return np.arange(1.0, np.prod(shape) + 1).reshape(shape)
+def _numbered(*shape):
+    """The numbers 1, 2, 3, ... shuffled, in this shape: each tells where it comes from."""
+    return np.random.default_rng(0).permutation(np.arange(1.0, np.prod(shape) + 1)).reshape(shape)
 
 
 def _cut(x, h):
     return x.reshape(*x.shape[:-1], h, -1)  # (..., n, h, d_h)
 
 
-def _straight(x, h):
+def straight(x, h):
     return x.reshape(*x.shape[:-2], h, x.shape[-2], -1)  # (..., h, n, d_h), tokens scrambled
 
 
-def _transposed_first(x, h):
+def transposed_first(x, h):
     return x.swapaxes(1, 2).reshape(len(x), h, x.shape[1], -1)  # (b, h, n, d_h), tokens scrambled
 
 
@@ -29,7 +29,7 @@ def _every_hth(x, h):
     return np.moveaxis(x.reshape(*x.shape[:-1], -1, h), -1, -3)  # (..., h, n, d_h), every h-th column
 
 
-def _cut_in_order(*order):
+def cut_in_order(*order):
     """The split whose axes (b, n, h, d_h) are then put in this order."""
     return lambda x, h: _cut(x, h).transpose(order)
 
@@ -38,21 +38,22 @@ _CUT = "reshape to (b, n, h, d_h), then swap axes 1 and 2"
 _ORDER = "the order is (b, h, n, d_h)"
 
 _SPLIT = [
-    (_straight, f"x is reshaped straight to (b, h, n, d_h), which scrambles the tokens: {_CUT}"),
-    (_transposed_first, f"x is transposed before the reshape, which scrambles the tokens: {_CUT}"),
+    (straight, f"x is reshaped straight to (b, h, n, d_h), which scrambles the tokens: {_CUT}"),
+    (transposed_first, f"x is transposed before the reshape, which scrambles the tokens: {_CUT}"),
     (_every_hth, "each head gets every h-th column: it takes d_h neighbours, so reshape to (b, n, h, d_h)"),
     (_cut, f"the heads stand behind the tokens, (b, n, h, d_h): swap axes 1 and 2, {_ORDER}"),
     (
         lambda x, h: x.reshape(*x.shape[:2], -1, h),
         f"h and d_h are exchanged in the reshape, and no axes are swapped: {_CUT}",
     ),
-    (_cut_in_order(2, 0, 1, 3), f"the heads stand in front of the batch, (h, b, n, d_h): {_ORDER}"),
-    (_cut_in_order(2, 1, 0, 3), f"the heads are swapped with the batch, (h, n, b, d_h): {_ORDER}"),
-    (_cut_in_order(0, 2, 3, 1), f"the last two axes are exchanged, (b, h, d_h, n): {_ORDER}"),
-    (_cut_in_order(0, 1, 3, 2), f"the wrong axes are swapped, which gives (b, n, d_h, h): {_CUT}"),
-    (_cut_in_order(0, 3, 1, 2), f"the heads stand last, (b, d_h, n, h): {_ORDER}"),
-    (_cut_in_order(0, 3, 2, 1), f"the wrong axes are swapped, which gives (b, d_h, h, n): {_CUT}"),
-    (_cut_in_order(3, 2, 1, 0), f".T reverses all axes, (d_h, h, n, b): {_ORDER}, so swap axes 1 and 2 alone"),
+    (cut_in_order(2, 0, 1, 3), f"the heads stand in front of the batch, (h, b, n, d_h): {_ORDER}"),
+    (cut_in_order(1, 0, 2, 3), f"the batch is swapped with the tokens, (n, b, h, d_h): {_CUT}"),
+    (cut_in_order(2, 1, 0, 3), f"the heads are swapped with the batch, (h, n, b, d_h): {_ORDER}"),
+    (cut_in_order(0, 2, 3, 1), f"the last two axes are exchanged, (b, h, d_h, n): {_ORDER}"),
+    (cut_in_order(0, 1, 3, 2), f"the wrong axes are swapped, which gives (b, n, d_h, h): {_CUT}"),
+    (cut_in_order(0, 3, 1, 2), f"the heads stand last, (b, d_h, n, h): {_ORDER}"),
+    (cut_in_order(0, 3, 2, 1), f"the wrong axes are swapped, which gives (b, d_h, h, n): {_CUT}"),
+    (cut_in_order(3, 2, 1, 0), f".T reverses all axes, (d_h, h, n, b): {_ORDER}, so swap axes 1 and 2 alone"),
     (
         lambda x, h: _cut(x.reshape(x.shape[1], len(x), -1), h).transpose(1, 2, 0, 3),
         "the first axis is taken for the tokens: x is (b, n, d), the batch comes first",
@@ -75,7 +76,7 @@ def split_heads(answer):
     shapes = [((2, 6, 12), 3), ((2, 4, 15), 3), ((1, 4, 6), 3), ((2, 3, 12), 3), ((3, 4, 12), 3), ((2, 5, 4), 4)]
     return judge(
         answer,
-        cases=[(_count(*shape), h) for shape, h in [*shapes, ((2, 3, 4), 1)]],
+        cases=[(_numbered(*shape), h) for shape, h in [*shapes, ((2, 3, 4), 1)]],
         right=heads.split_heads,
         mistakes=_SPLIT,
         hint="x.shape is (b, n, d), and a head has d // h columns, a whole number",
@@ -86,11 +87,10 @@ def split_heads(answer):
 
 def _moved(case, result, target):
     """Which number of x stands where another should; the numbers of a case are all different."""
-    if result.shape == target.shape:
+    if result.shape == target.shape and np.isin(result, case[0]).all():
         place = tuple(np.argwhere(result != target)[0])
-        given, wanted = (np.argwhere(case[0] == array[place]).tolist() for array in (result, target))
-        if given:
-            return f"the result at {', '.join(map(str, place))} is x{given[0]}, but should be x{wanted[0]}."
+        given, wanted = (np.argwhere(case[0] == array[place])[0].tolist() for array in (result, target))
+        return f"the result at {', '.join(map(str, place))} is x{given}, but should be x{wanted}."
     return difference(case, result, target)
 
 
@@ -141,6 +141,11 @@ _MERGE = [
         lambda x: x.transpose(2, 0, 1, 3).reshape(len(x), x.shape[2], -1),
         f"the tokens were moved in front of the batch, which scrambles the sequences: {_SWAP}",
     ),
+    (lambda x: _join(x.swapaxes(1, 3)), f"the wrong axes are swapped, which gives (b, d_h, n * h): {_SWAP}"),
+    (
+        lambda x: x.swapaxes(1, 3).reshape(len(x), x.shape[2], -1),
+        f"the wrong axes are swapped, heads and d_h, which scrambles the tokens: {_SWAP}",
+    ),
     (
         lambda x: x.T.reshape(len(x), x.shape[2], -1),
         f".T reverses all axes, which scrambles the tokens: {_SWAP}",
@@ -154,7 +159,7 @@ def merge_heads(answer):
     shapes = [(2, 3, 6, 4), (2, 3, 4, 5), (1, 2, 2, 2), (2, 3, 3, 4), (3, 3, 4, 2), (2, 4, 5, 1), (2, 1, 3, 4)]
     return judge(
         answer,
-        cases=[(_count(*shape),) for shape in shapes],
+        cases=[(_numbered(*shape),) for shape in shapes],
         right=heads.merge_heads,
         mistakes=_MERGE,
         hint="x.shape is (b, h, n, d_h); np.concatenate takes a list of arrays, one for each head",
@@ -216,10 +221,10 @@ _MULTI_HEAD = [
         lambda X, W_Q, W_K, W_V, W_O, h: _layer()(X, W_Q, W_K, W_V, W_O, W_Q.shape[1] // h),
         "h and d_h are exchanged: there are h heads, each of width W_Q.shape[1] // h",
     ),
-    (_layer(split=_straight), f"Q, K and V are reshaped straight to (h, n, d_h): {_SCRAMBLED}"),
+    (_layer(split=straight), f"Q, K and V are reshaped straight to (h, n, d_h): {_SCRAMBLED}"),
     (_layer(merge=_join_straight), "the heads are merged by reshape alone: swap the first two axes before it"),
     (
-        _layer(split=_straight, merge=_join_straight),
+        _layer(split=straight, merge=_join_straight),
         f"reshape alone splits and merges, with no axes swapped: {_SCRAMBLED}",
     ),
     (_layer(split=_every_hth), "each head gets every h-th column: it takes d_h neighbours, so reshape to (n, h, d_h)"),

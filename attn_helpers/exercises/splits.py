@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from attn_helpers import heads
-from attn_helpers.exercises.leaks import _verdict
 from attn_helpers.exercises.mistakes import draw
-from attn_helpers.exercises.multi_head import _cut_in_order, _straight, _transposed_first
-from attn_helpers.judging import judge
+from attn_helpers.exercises.multi_head import cut_in_order, straight, transposed_first
+from attn_helpers.judging import judge, yes_or_no
 
 
 def _comparing(part):
@@ -54,7 +53,7 @@ _SCRAMBLES = [
         "only the number of its token marks where an entry comes from: so two sequences, or two entries of one token, "
         "look alike; give all entries different numbers",
     ),
-    (lambda split, x, h: not np.array_equal(split(x, h), _straight(x, h)), _REFERENCE),
+    (lambda split, x, h: not np.array_equal(split(x, h), straight(x, h)), _REFERENCE),
     (lambda split, x, h: not np.array_equal(split(x, h).reshape(x.shape), x), _REFERENCE),
 ]
 
@@ -99,7 +98,7 @@ def _two_numbers_exchanged(x, h):
 
 
 def _last_sequence_straight(x, h):
-    return np.concatenate([heads.split_heads(x[:-1], h), _straight(x[-1:], h)])
+    return np.concatenate([heads.split_heads(x[:-1], h), straight(x[-1:], h)])
 
 
 _MERGE_BACK = "swap axes 1 and 2 of the result, reshape it to the shape of x and compare it with x, number by number"
@@ -107,25 +106,25 @@ _RIGHT = "head i holds the i-th d / h columns of every token, so nothing is scra
 
 _CASES = [
     _Case(
-        _cut_in_order(0, 2, 1, 3), (2, 6, 12), 3, False, "reshape to (b, n, h, d_h), then axes 1 and 2 swapped", _RIGHT
+        cut_in_order(0, 2, 1, 3), (2, 6, 12), 3, False, "reshape to (b, n, h, d_h), then axes 1 and 2 swapped", _RIGHT
     ),
-    _Case(_straight, (2, 6, 12), 3, True, "a reshape straight to (b, h, n, d_h)", _MERGE_BACK),
+    _Case(straight, (2, 6, 12), 3, True, "a reshape straight to (b, h, n, d_h)", _MERGE_BACK),
     _Case(_by_columns, (2, 4, 15), 3, False, "np.split along the columns", _RIGHT),
     _Case(_by_head, (3, 5, 8), 2, False, "a loop that slices each head out of each sequence", _RIGHT),
-    _Case(_straight, (1, 4, 6), 3, True, "a straight reshape of a batch of one", _MERGE_BACK),
+    _Case(straight, (1, 4, 6), 3, True, "a straight reshape of a batch of one", _MERGE_BACK),
     _Case(
-        _straight,
+        straight,
         (2, 4, 6),
         1,
         False,
         "a straight reshape into one head",
         "with one head it is right: judge the result",
     ),
-    _Case(_cut_in_order(0, 1, 2, 3), (2, 6, 12), 3, True, "a split without a swap, (b, n, h, d_h)", _MERGE_BACK),
-    _Case(_cut_in_order(0, 1, 2, 3), (2, 3, 12), 3, True, "a split without a swap where n = h", _MERGE_BACK),
-    _Case(_cut_in_order(2, 0, 1, 3), (3, 4, 6), 3, True, "a split to (h, b, n, d_h) where h = b", _MERGE_BACK),
-    _Case(_cut_in_order(0, 2, 3, 1), (2, 4, 12), 3, True, "a split to (b, h, d_h, n) where n = d_h", _MERGE_BACK),
-    _Case(_transposed_first, (2, 4, 12), 3, True, "a transpose and then a straight reshape", _MERGE_BACK),
+    _Case(cut_in_order(0, 1, 2, 3), (2, 6, 12), 3, True, "a split without a swap, (b, n, h, d_h)", _MERGE_BACK),
+    _Case(cut_in_order(0, 1, 2, 3), (2, 3, 12), 3, True, "a split without a swap where n = h", _MERGE_BACK),
+    _Case(cut_in_order(2, 0, 1, 3), (3, 4, 6), 3, True, "a split to (h, b, n, d_h) where h = b", _MERGE_BACK),
+    _Case(cut_in_order(0, 2, 3, 1), (2, 4, 12), 3, True, "a split to (b, h, d_h, n) where n = d_h", _MERGE_BACK),
+    _Case(transposed_first, (2, 4, 12), 3, True, "a transpose and then a straight reshape", _MERGE_BACK),
     _Case(_exchanged(0), (2, 5, 8), 4, True, "a split whose first head exchanges two tokens", _MERGE_BACK),
     _Case(_exchanged(-1), (2, 5, 8), 4, True, "a split whose last head exchanges two tokens", _MERGE_BACK),
     _Case(_last_sequence_straight, (3, 4, 6), 2, True, "a split that scrambles the last sequence alone", _MERGE_BACK),
@@ -162,7 +161,7 @@ def scrambles(answer):
         hint="split is a function: call it, split(x, h); a scrambled result may have any order of the axes",
         praise=f"your test is right about {len(_CASES)} splits, {sum(c.scrambles for c in _CASES)} of them scrambling.",
         explain=_wrong_verdict,
-        read=_verdict,
+        read=yes_or_no,
     )
 
 
