@@ -133,8 +133,8 @@ def head_explorer(heads=MINILM_HEADS, sentences=MINILM_SENTENCES):
         found = minilm_head(head, sentence)
         weights = scaled_dot_product_attention(*_project(found))[1]  # (n, n)
         previous, following = np.diagonal(weights, -1).mean(), np.diagonal(weights, 1).mean()
-        facts = f"mean weight: first {weights[:, 0].mean():.2f}, previous {previous:.2f}, "
-        facts += f"itself {np.diagonal(weights).mean():.2f}, next {following:.2f}"
+        facts = f"mean weight: first {weights[1:, 0].mean():.2f}, previous {previous:.2f}, "
+        facts += f"self {np.diagonal(weights).mean():.2f}, next {following:.2f}"
         return dict(name=f"head {head}", labels=found.tokens, weights=weights, facts=facts)
 
     return Live(
@@ -232,12 +232,12 @@ def sense_explorer():
     return Live(
         moving.senses(labels, len(cosines), curves),
         lambda layer: dict(layer=layer, cosines=cosines[layer]),
-        layer=_whole("layers passed", 0, 0, len(cosines) - 1),
+        layer=_whole("layers passed", 4, 0, len(cosines) - 1),
     )
 
 
 def pipeline_explorer(labels, query, key, value):
-    """Light up one row of a layer from its query to its output.
+    """Follow one row of a layer from its query to its output.
 
     labels  n strings; query, key (n, d_k); value (n, d_v)
     """

@@ -5,8 +5,8 @@ numbers. The answer at position t is made of x_{t-1} .. x_{t-K}, K being `places
 from t = K on, by the mean squared error per number. Knowing nothing costs 1 where each of the
 places is asked for, and 1 / K where only their mean is.
 
-A head whose weights depend on positions alone carries one mixture of the places, so H < K heads leave
-an expected loss of 1 - H / K or more where each is asked for, however wide the heads. Vaswani et al.
+A head whose weights depend on positions alone carries one mixture of the places, so h < K heads leave
+an expected loss of 1 - h / K or more where each is asked for, however wide the heads. Vaswani et al.
 (2017), section 3.2.2, say it in words: "With a single attention head, averaging inhibits this".
 """
 

@@ -346,7 +346,7 @@ def senses(labels, layers, curves):
 
 @styled
 def pipeline(labels, Q, S, A, V, Y):
-    """Five matrices of one attention layer; one query row lights up in four of them, as numbers below.
+    """Five matrices of one attention layer; one query row is framed in four of them, its numbers as bars below.
 
     labels  n strings; Q (n, d_k), S and A (n, n), V (n, d_v), Y (n, d_v)
     show(t): t is the row
@@ -356,11 +356,11 @@ def pipeline(labels, Q, S, A, V, Y):
     top, bottom = picture.subfigures(2, 1, height_ratios=(0.9 + 0.2 * len(labels), 2.2))
     carried = np.abs(V).max()  # one scale for V and Y: a mean is compared with what it averages
     matrices = (
-        ("Q", Q, "$d_k$ columns", np.abs(Q).max()),
-        ("S = Q K$^T$ / $\\sqrt{d_k}$", S, "key", np.abs(S).max()),
-        ("A = softmax(S)", A, "key", None),
-        ("V", V, "$d_v$ columns", carried),
-        ("Y = A V", Y, "$d_v$ columns", carried),
+        ("$Q$", Q, "$d_k$ columns", np.abs(Q).max()),
+        ("$S = Q K^T / \\sqrt{d_k}$", S, AXES[1], np.abs(S).max()),
+        ("$A = \\mathrm{softmax}(S)$", A, AXES[1], None),
+        ("$V$", V, "$d_v$ columns", carried),
+        ("$Y = A V$", Y, "$d_v$ columns", carried),
     )
     axes = top.subplots(1, 5, width_ratios=(1.5, 1.2, 1.2, 1.5, 1.5))
     frames = []
@@ -370,7 +370,7 @@ def pipeline(labels, Q, S, A, V, Y):
         ax.set(title=name, xlabel=columns, xticks=[])
         ax.set_yticks(range(len(labels)), map(_shown, labels) if ax is axes[0] else [], fontsize=8, parse_math=False)
         ax.tick_params(length=0)
-        if name != "V":
+        if name != "$V$":
             edge = dict(fill=False, ec=ORANGE, lw=2.2, clip_on=False)
             frames.append(ax.add_patch(Rectangle((-0.5, -0.5), M.shape[1], 1, **edge)))
     scores, weights, output = bottom.subplots(1, 3)
@@ -643,7 +643,7 @@ def _loss_curves(figure, steps, losses):
     for (name, values), color in zip(losses.items(), COLORS):
         ax.plot(steps, values, color=color, label=name)
         dots += ax.plot(steps[-1:], values[-1:], "o", color=color, ms=8, mec="white", zorder=4)
-    ax.set(xlabel="step", ylabel="loss", ylim=_padded([0, *np.concatenate(list(losses.values()))]))
+    ax.set(xlabel="step", ylabel="loss, nats", ylim=_padded([0, *np.concatenate(list(losses.values()))]))
     place = dict(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(losses), borderaxespad=0.1, handlelength=1.4)
     for text in ax.legend(ax.lines[::2], list(losses), **place).get_texts():
         text.set_parse_math(False)

@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from attn_helpers.arguments import as_real
 
 BLUE, ORANGE, GREEN, GREY, LIGHT = "#0072B2", "#D55E00", "#00785A", "#6B6B6B", "#DCE9F2"
-COLORS = (BLUE, GREEN, ORANGE)
+COLORS = (BLUE, ORANGE, GREEN)
 MOST = 80  # tokens in one direction of a picture: more could not be read, and would take gigabytes
 HIDDEN = "#D9D9D9"  # what a mask takes away
 LIVE_DPI = 100  # a picture that moves has a quarter of the pixels of one that stands still
@@ -192,7 +192,7 @@ def _bars(ax, labels, values, color, form, low, high):
     room = 0.16 * (high - low) or 1
     ax.set(ylim=(len(labels) - 0.4, -0.6), xlim=(low - (room if low < 0 else 0), high + room))
     if (low, high) == (0, 1):
-        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", ".25", ".5", ".75", "1"])
+        ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
     _set_bars(bars, texts, values, form)
     return list(bars), texts
 

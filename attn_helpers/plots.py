@@ -5,10 +5,11 @@ import math
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from attn_helpers.arguments import as_dict, as_number, as_real, check_switch
+from attn_helpers.arguments import as_dict, as_number, as_real, check_switch, index_of
 from attn_helpers.picture import (
     AXES,
     BLUE,
+    COLORS,
     GREEN,
     GREY,
     LIGHT,
@@ -27,6 +28,7 @@ from attn_helpers.picture import (
     table,
 )
 
+LOGS = "", "x", "y", "xy"
 FRAMES = (ORANGE, BLUE, "#CC79A7", "#000000", GREEN, "#56B4E9")  # of heads that are marked
 
 
@@ -63,18 +65,19 @@ def weight_panels(labels, panels):
 
 
 @styled
-def decay(x, measured, theory, xlabel, ylabel):
-    """Measured points and the values that theory gives, on two logarithmic axes.
+def against_theory(x, measured, theory, xlabel, ylabel, log="xy"):
+    """Measured points and the line that theory gives.
 
-    x, measured, theory  (n,) each, all positive
+    x, measured, theory  (n,) each
+    log                  which axes are logarithmic, with nothing but positive numbers: "", "x", "y" or "xy"
     """
+    index_of("log", log, LOGS)
     picture = Picture(6.4, 3.4)
     ax = picture.subplots()
-    ax.loglog(x, theory, color=GREY, lw=1.2, label="theory")
-    ax.loglog(x, measured, "o", color=BLUE, ms=6, label="measured")
+    ax.plot(x, theory, color=GREY, lw=1.2, label="theory")
+    ax.plot(x, measured, "o", color=BLUE, ms=6, label="measured")
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    _plain_log_ticks(ax.xaxis)
-    _plain_log_ticks(ax.yaxis, (1, 2, 5))
+    _scale_axes(ax, log, (1, 2, 5))
     ax.grid(True, which="major", color="#E4E4E4")
     ax.legend()
     picture.summary = table({xlabel: [f"{v:,.0f}" for v in x], ylabel: measured, "theory": theory})
@@ -91,8 +94,7 @@ def curves(x, panels, xlabel, ylabel, log="", marks=None):
     marks   {text: place on the x axis} of dashed lines
     """
     _check_panels(panels, xlabel)
-    if log not in ("", "x", "y", "xy"):
-        raise ValueError(f"log is {log!r}, but must be '', 'x', 'y' or 'xy'")
+    index_of("log", log, LOGS)
     places = {title: _places(given, "x" in log) for title, given in _by_panel("the places x", x, panels).items()}
     panels = {
         title: {name: _rows(name, places[title], line, "y" in log) for name, line in lines.items()}
@@ -100,13 +102,12 @@ def curves(x, panels, xlabel, ylabel, log="", marks=None):
     }
     marks = _marks({} if marks is None else marks, "x" in log)
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    colors = (BLUE, ORANGE, GREEN)
-    if len(names) > len(colors):
-        raise ValueError(f"there are {len(names)} curves, {names}, but only {len(colors)} colours")
+    if len(names) > len(COLORS):
+        raise ValueError(f"there are {len(names)} curves, {names}, but only {len(COLORS)} colours")
     picture = Picture(max(6.6, 1.1 + 2.8 * len(panels)), 3.5)
     for ax, (title, lines) in zip(picture.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         for name, rows in lines.items():
-            _draw_rows(ax, places[title], rows, name, colors[names.index(name)])
+            _draw_rows(ax, places[title], rows, name, COLORS[names.index(name)])
         _scale_axes(ax, log)
         _mark(ax, marks)
         ax.set(title=title, xlabel=xlabel)
@@ -128,7 +129,7 @@ def timeline(lanes):
     ax = picture.subplots()
     events = [(title, year, text) for title, lane in lanes.items() for year, text in lane]
     for row, lane in enumerate(lanes.values()):
-        color = (BLUE, ORANGE, GREEN)[row % 3]
+        color = COLORS[row % 3]
         ax.axhline(-row, color="#D8D8D8", lw=1.2, zorder=0)
         ax.plot([year for year, _ in lane], [-row] * len(lane), "o", ms=8, color=color)
         for i, (year, text) in enumerate(lane):
@@ -352,13 +353,13 @@ def _mark(ax, marks):
         ax.annotate(text, (place, 0.03), (4, 0), **at)
 
 
-def _scale_axes(ax, log):
+def _scale_axes(ax, log, digits=(1,)):
     if "x" in log:
         ax.set_xscale("log")
         _plain_log_ticks(ax.xaxis)
     if "y" in log:
         ax.set_yscale("log")
-        _plain_log_ticks(ax.yaxis)
+        _plain_log_ticks(ax.yaxis, digits)
 
 
 def _read_curves(title, x, lines, xlabel):

@@ -239,8 +239,9 @@ def test_the_head_map_is_the_one_of_the_models_own_framework(head, sentence):
     assert np.abs(ax.images[0].get_array() - found.reference).max() < 1e-3
     assert [label.get_text() for label in ax.get_yticklabels()] == list(found.tokens)
     assert ax.images[0].get_extent() == [-0.5, len(found.tokens) - 0.5, len(found.tokens) - 0.5, -0.5]
-    for word, step in (("previous", -1), ("itself", 0), ("next", 1)):
+    for word, step in (("previous", -1), ("self", 0), ("next", 1)):
         assert f"{word} {np.diagonal(found.reference, step).mean():.2f}" in live.picture.summary
+    assert f"first {found.reference[1:, 0].mean():.2f}" in live.picture.summary
 
 
 @pytest.mark.parametrize("head", ["16.0", "1.2", "18.6"])

@@ -62,9 +62,11 @@ def test_a_wrong_number_of_labels_is_refused_with_both_numbers(make):
         make(WEIGHTS[:3])
 
 
-def test_decay_shows_the_points_and_the_theory():
+@pytest.mark.parametrize("log", ["", "x", "y", "xy"])
+def test_points_are_shown_against_the_theory(log):
     x, measured = np.array([10.0, 100.0, 1000.0]), np.array([1.1, 0.29, 0.1])
-    picture = plots.decay(x, measured, 3 / np.sqrt(x), "n", "distance")
+    picture = plots.against_theory(x, measured, 3 / np.sqrt(x), "n", "distance", log)
+    assert {axis for axis in "xy" if getattr(picture.axes[0], f"get_{axis}scale")() == "log"} == set(log)
     line, points = picture.axes[0].lines
     assert list(points.get_ydata()) == list(measured)
     assert list(line.get_ydata()) == list(3 / np.sqrt(x))
@@ -368,7 +370,7 @@ def test_a_mask_that_allows_nothing_is_drawn_and_said():
         ({"x": [1, np.inf]}, ValueError, "x is .*inf"),
         ({"x": [1, np.nan]}, ValueError, "x is .*nan"),
         ({"x": ["a", "b"]}, TypeError, "x has dtype"),
-        ({"log": "yx"}, ValueError, "log is 'yx', but must be '', 'x', 'y' or 'xy'"),
+        ({"log": "yx"}, ValueError, "log is 'yx', but must be one of '', 'x', 'y', 'xy'"),
         ({"log": None}, ValueError, "log is None"),
         ({"log": "x", "x": [0, 1]}, ValueError, "x goes down to 0, but a logarithmic axis"),
         ({"log": "xy", "panels": {"p": {"a": [1, -2]}}}, ValueError, "the curve 'a' goes down to -2"),

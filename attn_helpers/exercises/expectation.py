@@ -96,7 +96,7 @@ _ATTEND = [
     ),
     (
         lambda q, X, T: attention.softmax(X @ q / T / np.sqrt(len(q))) @ X,
-        "the scores are divided by sqrt(d): right in notebook 6, but not in the formula above",
+        "the scores are divided by sqrt(d): right from notebook 2 on, but not in the formula above",
     ),
     (
         lambda q, X, T: attention.softmax(X @ q / np.linalg.norm(X, axis=1) / np.linalg.norm(q) / T) @ X,
