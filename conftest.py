@@ -1,6 +1,7 @@
 """Strict nbval, pictures included."""
 
 import matplotlib
+import matplotlib.font_manager  # lists the fonts once, if need be: a kernel that takes long over it writes a warning
 import nbformat
 import PIL
 import pytest

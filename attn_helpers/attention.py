@@ -51,8 +51,7 @@ def scores(query, key, scale=None):
     scores of finite numbers that overflow; MemoryError for score matrices above MAX_SCORE_BYTES.
     """
     query, key = as_real("query", query), as_real("key", key)
-    _check_pair(query, key)
-    _check_size((*check_lead(query=query, key=key), query.shape[-2], key.shape[-2]), query, key)
+    _check_size(_check_pair(query, key), query, key)
     s = _scores(query, key, _scale(scale, query.shape[-1]), np.result_type(np.float32, query, key))
     return _cast(s, np.result_type(query, key))
 
@@ -115,7 +114,7 @@ def entropy(weights, axis=-1):
         worst = total.flat[np.nanargmax(np.where(total == 0, 0, np.abs(total - 1)))]
         raise ValueError(f"weights must sum to 1 along axis {axis}, but one slice sums to {worst:g}")
     with np.errstate(under="ignore"):
-        bits = np.maximum(-(wide * np.log2(np.where(wide == 0, 1, wide))).sum(axis), 0) + 0.0
+        bits = np.maximum(0 - (wide * np.log2(np.where(wide == 0, 1, wide))).sum(axis), 0)
     return np.where(total == 0, np.nan, bits)[()]
 
 
@@ -211,11 +210,13 @@ def _check_mask(mask, is_causal, shape):
             f"mask has dtype {mask.dtype}: write a boolean mask (True = may attend) or a "
             "floating-point one (added to the scores); 0 and 1 could mean either"
         )
-    with np.errstate(all="ignore"):
-        top = mask.max(initial=-np.inf) if mask.dtype.kind == "f" else 0  # NaN where the mask holds one
-    if not top < np.inf:
-        held = "NaN" if np.isnan(top) else "+inf"
-        raise ValueError(f"mask holds {held}: a floating-point mask adds a finite number, or -inf for 'not allowed'")
+    if mask.dtype.kind == "f":
+        top = mask.max(initial=-np.inf)  # NaN where the mask holds one
+        if not top < np.inf:
+            held = "NaN" if np.isnan(top) else "+inf"
+            raise ValueError(
+                f"mask holds {held}: a floating-point mask adds a finite number, or -inf for 'not allowed'"
+            )
     _check_mask_shape(mask.shape, shape)
     return mask
 
@@ -234,6 +235,7 @@ def _check_mask_shape(mask, scores):
 
 
 def _check_pair(query, key):
+    """The shape of the scores, after both arguments were found to fit."""
     for name, array, axes in (("query", query, "(n_q, d_k)"), ("key", key, "(n_kv, d_k)")):
         check_axes(name, array, axes)
     if query.shape[-1] != key.shape[-1]:
@@ -243,19 +245,19 @@ def _check_pair(query, key):
         )
     if query.shape[-1] == 0:
         raise ValueError(f"query {query.shape} and key {key.shape} have d_k = 0: there is nothing to compare")
-    check_lead(query=query, key=key)
+    return (*check_lead(query=query, key=key), query.shape[-2], key.shape[-2])
 
 
 def _check_triple(query, key, value):
-    """The shape of the scores, after all three arguments were found to fit."""
-    _check_pair(query, key)
+    """The shape of the scores with the leading axes of the value, after all three arguments were found to fit."""
+    n_q, n_kv = _check_pair(query, key)[-2:]
     check_axes("value", value, "(n_kv, d_v)")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(
             f"key {key.shape} and value {value.shape} differ in n_kv, the last axis but one: "
             f"{key.shape[-2]} and {value.shape[-2]}"
         )
-    return (*check_lead(query=query, key=key, value=value), query.shape[-2], key.shape[-2])
+    return (*check_lead(query=query, key=key, value=value), n_q, n_kv)
 
 
 def _check_size(shape, *arrays):

@@ -153,13 +153,13 @@ def head_statistics(weights, tokens=None, delimiters=None):
 
 def _project(x, W, bias, dtype):
     with np.errstate(all="ignore"):
-        projected = x.astype(dtype, copy=False) @ W.astype(dtype, copy=False)
-        return projected if bias is None else projected + bias.astype(dtype, copy=False)
+        projected = np.asarray(x, dtype) @ W
+        return projected if bias is None else projected + bias
 
 
 def _weight_on(keys, weights):
     """Mean over the queries t with keys[t, i] True for some i of their weight on all such i."""
-    queries = keys.any(-1)
+    queries = keys.any(1)
     return _mean(weights[..., queries, :].sum(-1, where=keys[queries]))
 
 
@@ -245,12 +245,13 @@ def _bias(name, bias, W_name, W):
 def _square(weights):
     """n of weights (..., n, n)."""
     check_axes("weights", weights, "(n, n)")
-    if weights.shape[-1] != weights.shape[-2]:
+    n, n_kv = weights.shape[-2:]
+    if n != n_kv:
         raise ValueError(
-            f"weights {weights.shape} have {weights.shape[-2]} queries and {weights.shape[-1]} keys, "
+            f"weights {weights.shape} have {n} queries and {n_kv} keys, "
             "but self-attention has as many of both, (..., n, n)"
         )
-    return weights.shape[-1]
+    return n
 
 
 def _delimiters(delimiters, n):

@@ -76,8 +76,10 @@ class Live(widgets.VBox):
         try:
             self.draw(**self.values)
             self._image.value = self._blit()
-        except Exception as error:  # shown to the reader: a lost traceback teaches nothing
+        except BaseException as error:  # shown to the reader: a lost traceback teaches nothing
             self._report(error)
+            if not isinstance(error, Exception):  # Ctrl-C: the picture is stale, and the cell must stop
+                raise
         else:
             self._report(None)
 

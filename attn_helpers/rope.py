@@ -65,9 +65,9 @@ def _check_x(x):
 
 
 def _positions(positions, shape):
-    """positions in float64, for x of the given shape without its last axis."""
+    """positions as an array, for x of the given shape without its last axis."""
     if positions is None:
-        return np.arange(shape[-1], dtype=np.float64)
+        return np.arange(shape[-1])
     positions = _cast(as_real("positions", positions), np.float64)
     if not np.isfinite(positions).all():
         raise ValueError("positions hold NaN or infinity, but must be finite")

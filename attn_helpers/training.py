@@ -136,9 +136,10 @@ class AttentionModel:
     ):
         sizes = dict(vocabulary=vocabulary, length=length, width=width, heads=heads, layers=layers)
         vocabulary, length, width, heads, layers = (as_whole(name, size, 1) for name, size in sizes.items())
-        inner = heads * _d_head(d_head, width, heads)
+        d_head = _d_head(d_head, width, heads)
+        inner = heads * d_head
         check_switch("is_causal", is_causal)
-        self.heads, self.layers, self.is_causal, self.scale = heads, layers, is_causal, _scale(scale, inner // heads)
+        self.heads, self.layers, self.is_causal, self.scale = heads, layers, is_causal, _scale(scale, d_head)
         shapes = dict(E=(vocabulary, width), P=(length, width))
         shapes |= dict.fromkeys(PROJECTIONS, (layers, width, inner))
         shapes |= dict(W_O=(layers, inner, width), U=(width, vocabulary))

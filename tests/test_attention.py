@@ -82,12 +82,13 @@ temperatures = st.floats(1e-3, 1e3)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
 def test_softmax_agrees_with_scipy_on_every_axis(dtype, axis):
-    s = RNG.normal(scale=20, size=(3, 4, 5)).astype(dtype)
+    s = np.random.default_rng(7).normal(scale=20, size=(3, 4, 5)).astype(dtype)
     ours = softmax(s, axis=axis)
     assert ours.dtype == dtype
-    np.testing.assert_allclose(ours, scipy.special.softmax(s, axis=axis), rtol=1e-5 if dtype == np.float32 else 1e-13)
+    tiny, single = np.finfo(dtype).tiny, dtype == np.float32
+    np.testing.assert_allclose(ours, scipy.special.softmax(s, axis=axis), rtol=1e-5 if single else 1e-13, atol=tiny)
     logs = s.astype(np.float64) - scipy.special.logsumexp(s.astype(np.float64), axis=axis, keepdims=True)
-    np.testing.assert_allclose(ours, np.exp(logs), rtol=1e-4 if dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(ours, np.exp(logs), rtol=1e-4 if single else 1e-12, atol=tiny)
 
 
 def test_softmax_of_logarithms_is_their_share():
@@ -234,7 +235,7 @@ def test_softmax_of_one_position_is_one(axis):
 def test_softmax_computes_float16_in_float32():
     # case 41: a running sum in float16 stops at 2048
     assert (softmax(np.zeros(4096, np.float16)) == np.float16(1 / 4096)).all()
-    s = RNG.normal(scale=4, size=(5, 50)).astype(np.float16)
+    s = np.random.default_rng(7).normal(scale=4, size=(5, 50)).astype(np.float16)
     assert np.array_equal(softmax(s), softmax(s.astype(np.float32)).astype(np.float16))
 
 
@@ -423,13 +424,21 @@ def test_attention_agrees_with_the_plain_loop(name):
 
 @pytest.mark.parametrize(
     ("query", "key", "value"),
-    [((), (2, 3), (2, 3)), ((2, 3), (3,), (1, 3)), ((2, 1), (1, 3), (2, 3)), ((), (), (4, 2)), ((2, 3), (), ())],
+    [
+        ((), (2, 3), (2, 3)),
+        ((2, 3), (3,), (1, 3)),
+        ((2, 1), (1, 3), (2, 3)),
+        ((2, 3), (), ()),
+        ((), (2, 3), ()),
+        ((), (), (4, 2)),
+    ],
 )
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", ["", "boolean", "float"])
 def test_leading_axes_broadcast(query, key, value, masked):
     query, key, value = qkv(lead=query)[0], qkv(lead=key, seed=1)[1], qkv(lead=value, seed=2)[2]
     lead = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)))
-    mask = RNG.random((*lead, 3, 5)) < 0.6 if masked else None
+    added = np.random.default_rng(7).normal(size=(*lead, 3, 5))
+    mask = {"": None, "boolean": added < 0.3, "float": added}[masked]
     output, weights = attend(query, key, value, mask)
     expected = loop_all(query, key, value, mask)
     assert output.shape == expected[0].shape
@@ -520,7 +529,7 @@ def test_the_other_functions_leave_their_input_alone_too(function, dtype):
 
 
 def test_strided_and_transposed_views_give_the_same_as_copies():
-    base = RNG.normal(size=(12, 12))
+    base = np.random.default_rng(7).normal(size=(12, 12))
     views = base[::-3, ::3], base[::2, ::-3], base.T[:6, 1::2]
     assert_same(attend(*views), attend(*(v.copy() for v in views)))
 
@@ -570,7 +579,7 @@ def test_a_finite_float_mask_is_added_after_scaling():
 
 def test_boolean_mask_equals_float_mask_of_zero_and_minus_infinity():
     arrays = qkv(lead=(2, 3))
-    mask = RNG.random((3, 5)) < 0.5
+    mask = np.random.default_rng(7).random((3, 5)) < 0.5
     assert_same(attend(*arrays, mask), attend(*arrays, np.where(mask, 0.0, -INF)), rtol=0, atol=0)
 
 
@@ -725,6 +734,35 @@ def test_without_a_mask_no_matrix_but_the_weights_is_made():
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_query_and_key_are_not_copied(dtype):
+    query, key = np.ones((1, 1000), dtype), np.ones((1000, 1000), dtype)
+    tracemalloc.start()
+    try:
+        scores(query, key)
+        assert tracemalloc.get_traced_memory()[1] < key.nbytes / 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("score", "bias", "reused"),
+    [
+        (("f", (2, 3)), ("f", (2, 3)), True),
+        (("f", (2, 3)), ("e", (1, 3)), True),
+        (("d", (4, 2, 3)), ("f", (2, 1)), True),
+        (("f", (2, 3)), ("d", (2, 3)), False),
+        (("f", (2, 3)), ("f", (4, 2, 3)), False),
+    ],
+)
+def test_a_float_mask_is_added_in_the_memory_of_the_scores_where_that_has_room(score, bias, reused):
+    one, two = np.ones(score[1], score[0]), np.full(bias[1], 2, bias[0])
+    total = attention._add(one, two)
+    assert (total is one) == reused
+    assert np.array_equal(total, np.full(np.broadcast_shapes(one.shape, two.shape), 3))
+    assert total.dtype == np.result_type(one, two)
+
+
 def test_plus_infinity_in_a_mask_is_refused_by_name():
     with pytest.raises(ValueError, match="mask"):
         attend(*qkv(n_q=1, n_kv=2), mask=np.array([[0.0, INF]]))
@@ -813,6 +851,7 @@ def test_is_causal_takes_the_booleans_of_python_and_numpy(true):
         ("eef", "f"),
         ("fed", "d"),
         ("def", "d"),
+        ("fdf", "d"),
         ("lll", "d"),
         ("bbb", "d"),
         ("ffl", "d"),
@@ -917,15 +956,18 @@ def test_scores_that_would_fill_the_memory_are_refused_before_anything_is_made(m
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-def test_the_memory_guard_counts_all_leading_axes_in_the_dtype_of_the_work(monkeypatch, dtype):
-    arrays = qkv(n_q=4, n_kv=8, lead=(2, 3), dtype=dtype)
-    size = 2 * 3 * 4 * 8 * (8 if dtype == np.float64 else 4)
-    monkeypatch.setattr(attention, "MAX_SCORE_BYTES", size)
-    attend(*arrays)
-    monkeypatch.setattr(attention, "MAX_SCORE_BYTES", size - 1)
-    with pytest.raises(MemoryError, match="4 queries and 8 keys"):
-        attend(*arrays)
+@pytest.mark.parametrize("dtypes", ["eee", "fff", "ddd", "dff", "fdf", "ffd"])
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["query", "key", "value"])
+def test_the_memory_guard_counts_all_leading_axes_in_the_dtype_of_the_work(monkeypatch, place, dtypes):
+    arrays = [a.astype(dtype) for a, dtype in zip(qkv(n_q=4, n_kv=8), dtypes)]
+    arrays[place] = np.broadcast_to(arrays[place], (2, 3, *arrays[place].shape))
+    for function, some in ((attend, arrays), (scores, arrays[:2])):
+        size = (2 * 3 if place < len(some) else 1) * 4 * 8 * (8 if "d" in dtypes[: len(some)] else 4)
+        monkeypatch.setattr(attention, "MAX_SCORE_BYTES", size)
+        function(*some)
+        monkeypatch.setattr(attention, "MAX_SCORE_BYTES", size - 1)
+        with pytest.raises(MemoryError, match="4 queries and 8 keys"):
+            function(*some)
 
 
 def test_the_memory_guard_counts_leading_axes_that_come_with_the_value_and_its_mask(monkeypatch):
@@ -946,7 +988,7 @@ def test_the_memory_limit_lets_ordinary_sizes_pass():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_entropy_agrees_with_scipy_in_bits(dtype, axis):
-    weights = softmax(RNG.normal(scale=3, size=(4, 5)).astype(dtype), axis=axis)
+    weights = softmax(np.random.default_rng(7).normal(scale=3, size=(4, 5)).astype(dtype), axis=axis)
     expected = scipy.stats.entropy(weights.astype(np.float64), base=2, axis=axis)
     np.testing.assert_allclose(entropy(weights, axis=axis), expected, rtol=1e-4 if dtype == np.float32 else 1e-12)
 
@@ -967,7 +1009,7 @@ def test_entropy_of_one_weight_is_plus_zero():
     assert str(entropy([-0.0, 1.0])) == "0.0"
 
 
-@pytest.mark.parametrize("weights", [[1 + 2**-52, 0.0], [1.00005, 0.0]])
+@pytest.mark.parametrize("weights", [[1 + 2**-52, 0.0], [1.00005, 0.0], [1.0, 1.5e-323]])
 def test_entropy_is_never_negative(weights):
     assert entropy(weights) >= 0
 
@@ -994,6 +1036,13 @@ def test_entropy_refuses_negative_weights(weights):
 def test_entropy_refuses_weights_that_do_not_sum_to_one(weights):
     with pytest.raises(ValueError, match="sums to 2"):
         entropy(weights)
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [(np.float64, 1e-4), (np.float32, 1e-4), (np.float16, 1e-2)])
+def test_entropy_lets_a_sum_off_by_rounding_pass_and_no_other(dtype, rounding):
+    assert entropy(np.array([0.5, 0.5 + 0.8 * rounding], dtype)) == pytest.approx(1, abs=rounding)
+    with pytest.raises(ValueError, match="must sum to 1"):
+        entropy(np.array([0.5, 0.5 + 1.3 * rounding], dtype))
 
 
 @pytest.mark.parametrize("weights", [[INF, 0.0], [INF, -INF], [1.7e308, 1.7e308]])
@@ -1051,9 +1100,16 @@ def test_a_hidden_score_that_overflows_is_no_error(mask, scale):
         attend(*arrays, ~np.array([[True, False]]), scale=scale)
 
 
-def test_a_sum_that_overflows_before_it_is_scaled_is_refused():
+@pytest.mark.parametrize("shape", [(1, 8), (1, 1, 1, 8)])
+def test_a_sum_that_overflows_before_it_is_scaled_is_refused(shape):
     with pytest.raises(ValueError, match="beyond what float64"):
-        scores(np.full((1, 8), 5e153), np.full((1, 8), 1e154), scale=1e-30)
+        scores(np.full(shape, 5e153), np.full(shape, 1e154), scale=1e-30)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_score_that_overflows_only_as_it_is_scaled_is_refused(sign):
+    with pytest.raises(ValueError, match="beyond what float64"):
+        scores([[1.0]], [[sign * 1e300]], scale=1e10)
 
 
 def test_the_largest_scores_are_taken():
@@ -1072,10 +1128,17 @@ def test_a_hidden_value_does_not_leak_beside_an_infinite_one_that_is_allowed(poi
     np.testing.assert_array_equal(output[1], [poison if poison == INF else NAN])
 
 
-@pytest.mark.parametrize("dtypes", ["ffd", "eed", "efd", "fdd"])
+@pytest.mark.parametrize("dtypes", ["ffd", "fdf", "dff", "eed", "efd", "fdd"])
 def test_scores_are_computed_in_the_dtype_of_all_arguments(dtypes):
     arrays = [a.astype(dtype) for a, dtype in zip(qkv(d_k=40), dtypes)]
     assert_same(attend(*arrays), attend(*(a.astype(float) for a in arrays)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtypes", ["fd", "df", "ed", "de"])
+def test_scores_have_the_widest_dtype_of_query_and_key_and_are_computed_in_it(dtypes):
+    query, key = (a.astype(dtype) for a, dtype in zip(qkv(d_k=40), dtypes))
+    assert scores(query, key).dtype == np.float64
+    np.testing.assert_allclose(scores(query, key), scores(query.astype(float), key.astype(float)), rtol=1e-13)
 
 
 def test_a_key_of_minus_infinity_is_hidden():
@@ -1088,3 +1151,131 @@ def test_a_key_of_minus_infinity_is_hidden():
 def test_a_masked_array_is_refused_since_its_mask_would_be_lost(function):
     with pytest.raises(TypeError, match="is a masked array"):
         function(np.ma.masked_array([[0.5, 0.5]], mask=[[False, True]]))
+
+
+Q, K, V, M, TEXT = np.ones((3, 4)), np.ones((5, 4)), np.ones((5, 6)), np.ones((3, 5)), np.array("a")
+NO_NUMBERS = "has dtype <U1, but needs real numbers"
+ONE = "but must be one number"
+HOW = "a padding mask of shape (batch, n_kv) is written (batch, 1, 1, n_kv)"
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: softmax(TEXT), TypeError, f"scores {NO_NUMBERS}"),
+        (lambda: softmax(Q, axis=2), ValueError, "axis is 2, but scores has 2 axes"),
+        (lambda: softmax(Q, axis=None), TypeError, "axis is None, but must be one whole number"),
+        (lambda: softmax(Q, temperature="1"), TypeError, f"temperature is '1', {ONE}"),
+        (lambda: softmax(Q, temperature=-1), ValueError, "temperature is -1, but must be 0 or more"),
+        (
+            lambda: softmax([INF]),
+            ValueError,
+            "a score is +inf: softmax has no value there (only -inf, for 'not allowed', can be weighed)",
+        ),
+        (lambda: entropy(TEXT), TypeError, f"weights {NO_NUMBERS}"),
+        (lambda: entropy(Q / 4, axis=2), ValueError, "axis is 2, but weights has 2 axes"),
+        (lambda: entropy([1.5, -0.5]), ValueError, "weights must not be negative, but the smallest is -0.5"),
+        (
+            lambda: entropy([[0.5, 0.0], [1.0, 0.1]]),
+            ValueError,
+            "weights must sum to 1 along axis -1, but one slice sums to 0.5",
+        ),
+        (lambda: scores(TEXT, K), TypeError, f"query {NO_NUMBERS}"),
+        (lambda: scores(Q, TEXT), TypeError, f"key {NO_NUMBERS}"),
+        (lambda: scores(Q, K, "1"), TypeError, f"scale is '1', {ONE}"),
+        (lambda: scores(Q, K, NAN), ValueError, "scale is nan, but must be finite"),
+        (
+            lambda: scores(np.float32(Q), np.float32(K), 1e39),
+            ValueError,
+            "scale is 1e+39, but must be finite in float32, the dtype of the scores",
+        ),
+        (
+            lambda: scores(1e200 * Q, 1e200 * K),
+            ValueError,
+            "a score is beyond what float64 can hold: make query or key smaller",
+        ),
+        (
+            lambda: scores(Q[0], K),
+            ValueError,
+            "query has shape (4,), but needs at least two axes (n_q, d_k); for a single vector write query[None, :]",
+        ),
+        (
+            lambda: scores(Q, K[0]),
+            ValueError,
+            "key has shape (4,), but needs at least two axes (n_kv, d_k); for a single vector write key[None, :]",
+        ),
+        (
+            lambda: scores(Q[None], K[None, :, :2]),
+            ValueError,
+            "query (1, 3, 4) and key (1, 5, 2) differ in d_k, the last axis: 4 and 2",
+        ),
+        (
+            lambda: scores(Q[:, :0], K[:, :0]),
+            ValueError,
+            "query (3, 0) and key (5, 0) have d_k = 0: there is nothing to compare",
+        ),
+        (
+            lambda: attend(np.ones((2, 3, 4)), np.ones((3, 5, 4)), V),
+            ValueError,
+            "the axes before the last two do not broadcast: query (2, 3, 4), key (3, 5, 4)",
+        ),
+        (
+            lambda: attend(np.ones((2, 3, 4)), K, np.ones((3, 5, 6))),
+            ValueError,
+            "the axes before the last two do not broadcast: query (2, 3, 4), key (5, 4), value (3, 5, 6)",
+        ),
+        (
+            lambda: scores(np.ones((20_000, 1)), np.ones((10_000, 1))),
+            MemoryError,
+            "the scores (20000, 10000) of 20000 queries and 10000 keys would take 1.5 GiB, more than 1 GiB",
+        ),
+        (lambda: attend(Q, K, TEXT), TypeError, f"value {NO_NUMBERS}"),
+        (
+            lambda: attend(Q, K, V[0]),
+            ValueError,
+            "value has shape (6,), but needs at least two axes (n_kv, d_v); for a single vector write value[None, :]",
+        ),
+        (
+            lambda: attend(Q, K, V[:2]),
+            ValueError,
+            "key (5, 4) and value (2, 6) differ in n_kv, the last axis but one: 5 and 2",
+        ),
+        (lambda: attend(Q, K, V, is_causal=1), TypeError, "is_causal is 1, but must be True or False"),
+        (
+            lambda: attend(Q, K, V, np.ma.array(M)),
+            TypeError,
+            "mask is a masked array: pass its data, and what to hide as mask",
+        ),
+        (
+            lambda: attend(Q, K, V, M.astype(np.int8)),
+            TypeError,
+            "mask has dtype int8: write a boolean mask (True = may attend) or a floating-point one "
+            "(added to the scores); 0 and 1 could mean either",
+        ),
+        (
+            lambda: attend(Q, K, V, INF * M),
+            ValueError,
+            "mask holds +inf: a floating-point mask adds a finite number, or -inf for 'not allowed'",
+        ),
+        (
+            lambda: attend(Q, K, V, NAN * M),
+            ValueError,
+            "mask holds NaN: a floating-point mask adds a finite number, or -inf for 'not allowed'",
+        ),
+        (
+            lambda: attend(Q, K, V, M[None]),
+            ValueError,
+            "mask (1, 3, 5) has 3 axes and the scores (3, 5) have 2: give it two axes (n_q, n_kv) "
+            "or as many as the scores, for padding (batch, 1, 1, n_kv)",
+        ),
+        (
+            lambda: attend(Q, K, V, M[:2]),
+            ValueError,
+            f"mask (2, 5) does not fit the scores (3, 5): from the right, each axis must be 1 or equal; {HOW}",
+        ),
+    ],
+)
+def test_errors_say_what_came_and_what_was_expected(call, error, message):
+    with pytest.raises(error) as caught:
+        call()
+    assert str(caught.value) == message

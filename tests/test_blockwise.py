@@ -105,13 +105,21 @@ def test_any_numbers_of_queries_and_keys_and_any_scale(shape, is_causal, block_s
 
 @pytest.mark.parametrize(
     ("query", "key", "value"),
-    [((), (2, 3), (2, 3)), ((2, 3), (3,), (1, 3)), ((2, 1), (1, 3), (2, 3)), ((), (), (4, 2)), ((2, 3), (), ())],
+    [
+        ((), (2, 3), (2, 3)),
+        ((2, 3), (3,), (1, 3)),
+        ((2, 1), (1, 3), (2, 3)),
+        ((2, 3), (), ()),
+        ((), (2, 3), ()),
+        ((), (), (4, 2)),
+    ],
 )
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", ["", "boolean", "float"])
 def test_leading_axes_broadcast(query, key, value, masked):
     query, key, value = qkv(lead=query)[0], qkv(lead=key, seed=1)[1], qkv(lead=value, seed=2)[2]
     lead = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)))
-    mask = RNG.random((*lead, 7, 11)) < 0.6 if masked else None
+    added = np.random.default_rng(5).normal(size=(*lead, 7, 11))
+    mask = {"": None, "boolean": added < 0.3, "float": added}[masked]
     assert_same(attend(query, key, value, mask, block_size=4), full(query, key, value, mask))
 
 
@@ -162,7 +170,7 @@ def test_float16_results_beyond_its_range_are_infinite_without_a_warning():
     assert attend(far, far, far[:, :1], block_size=1).tolist() == [[300], [300]]
 
 
-@pytest.mark.parametrize("dtypes", ["eee", "fff", "ddd", "ggg", "eef", "ffd", "fed", "def", "lll", "bbb", "ffl"])
+@pytest.mark.parametrize("dtypes", "eee fff ddd ggg eef ffd fdf dff fed def lll bbb ffl".split())
 def test_the_dtype_is_the_widest_of_the_arguments(dtypes):
     arrays = [(4 * a).astype(dtype) for a, dtype in zip(qkv(), dtypes)]
     atol = {"eee": 5e-3, "fff": 1e-5, "eef": 1e-5}.get(dtypes, 1e-12)
@@ -198,7 +206,7 @@ def test_lists_of_integers_are_taken_as_float64():
 
 
 def test_strided_and_transposed_views_give_the_same_as_copies():
-    base = RNG.normal(size=(12, 12))
+    base = np.random.default_rng(5).normal(size=(12, 12))
     views = base[::-3, ::3], base[::2, ::-3], base.T[:6, 1::2]
     assert_same(attend(*views, block_size=2), full(*(v.copy() for v in views)))
 
@@ -486,3 +494,28 @@ def test_tiles_in_the_future_are_never_made(monkeypatch):
     made.clear()
     attend(*arrays, is_causal=True, block_size=8)
     assert made == [64] * (8 * 9 // 2)
+
+
+def test_tiles_are_of_512_queries_and_512_keys_unless_told(monkeypatch):
+    made = []
+
+    def scores(query, key, *options):
+        made.append((len(query), len(key)))
+        return attention._scores(query, key, *options)
+
+    monkeypatch.setattr(blockwise, "_scores", scores)
+    attend(*qkv(513, 514))
+    assert made == [(512, 512), (512, 2), (1, 512), (1, 2)]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_running_values_are_of_float32_for_float16_and_float32(monkeypatch, dtype):
+    seen = set()
+
+    def one_step(m, l, o, *tile):
+        seen.update(a.dtype for a in (m, l, o))
+        return step(m, l, o, *tile)
+
+    monkeypatch.setattr(blockwise, "online_softmax_step", one_step)
+    attend(*qkv(dtype=dtype), block_size=3)
+    assert seen == {np.dtype(np.float32)}

@@ -2701,6 +2701,22 @@ def test_a_guess_without_a_choice_is_asked_for():
     assert "Your guess: one" in reply(prediction)
 
 
+def test_ctrl_c_while_the_answer_is_computed_leaves_the_question_open():
+    def answer():
+        if not calls:
+            calls.append(1)
+            raise KeyboardInterrupt
+        return "two"
+
+    calls = []
+    prediction = asked(answer)
+    with pytest.raises(KeyboardInterrupt):
+        guess(prediction, "one")
+    assert prediction.guess is None and not button(prediction).disabled
+    guess(prediction, "three")
+    assert reply(prediction) == "Your guess: three. Computed: two."
+
+
 @pytest.mark.parametrize("option", ["one", "two", "three"])
 def test_a_guess_is_recorded_closes_the_question_and_is_answered(option):
     prediction = asked()

@@ -553,6 +553,60 @@ def test_2000_moves_leave_no_figure_no_widget_and_no_memory_behind():
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
+def test_moves_of_all_sliders_leave_no_artist_no_callback_and_no_widget_behind(name):
+    live, rng = EXPLORERS[name](), np.random.default_rng(0)
+    start = live.values
+    choose(live, **{control: positions(slider)[-1] for control, slider in live.controls.items()})
+    choose(live, **start)
+    before = census(live)
+    for _ in range(4):
+        for slider in live.controls.values():
+            slider.value = positions(slider)[rng.integers(len(positions(slider)))]
+            assert live.error is None
+    choose(live, **start)
+    assert census(live) == before
+
+
+def census(live):
+    """How many artists the picture has, functions it would call, widgets, and observers of the sliders."""
+    axes = live.picture.axes
+    holders = [live.picture.canvas, *axes, *(axis for ax in axes for axis in (ax.xaxis, ax.yaxis)), *images(axes)]
+    functions = [len(names) for holder in holders for names in holder.callbacks.callbacks.values()]
+    observers = [
+        len(functions)
+        for slider in live.controls.values()
+        for kinds in slider._trait_notifiers.values()
+        for functions in kinds.values()
+    ]
+    artists = len(live.picture.findobj()), len(live._moving)
+    return artists, sum(functions), sum(observers), len(widgets.widget._instances)
+
+
+def images(axes):
+    return [image for ax in axes for image in ax.images]
+
+
+@pytest.mark.parametrize("name", ["hull", "forming"])
+def test_ctrl_c_during_a_move_marks_the_picture_and_the_next_move_is_right(name, monkeypatch):
+    live, right = EXPLORERS[name](), EXPLORERS[name]()
+    control, slider = next(iter(live.controls.items()))
+    good, (value, following) = live._image.value, [v for v in positions(slider) if v != slider.value][:2]
+    monkeypatch.setattr(live, "_blit", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        slider.value = value
+    monkeypatch.undo()
+    assert live._image.value == good and RED in live._image.layout.border_top
+    assert "KeyboardInterrupt" in live._message.value
+    slider.value = right.controls[control].value = following
+    assert live.error is None and live._message.value == ""
+    assert live._image.value == right._image.value
+
+
+def interrupt(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", EXPLORERS)
 def test_without_a_kernel_there_is_a_picture_and_its_numbers(name):
     live = EXPLORERS[name]()
     data, metadata = live._repr_mimebundle_()

@@ -529,6 +529,13 @@ def test_float16_is_computed_in_float32_from_end_to_end():
     assert multi_head_attention(ones, ones.T / 64, ones.T / 64, ones.T, ones[:, :1], 1)[0].tolist() == [[4096]]
 
 
+def test_float32_is_computed_in_float32():
+    # there the 2**-24 of (1 + 2**-12)**2 is lost, and float64 would show it
+    one, x = np.ones((1, 1), np.float32), np.full((1, 1), 1 + 2**-12, np.float32)
+    output, _ = multi_head_attention(x, one, one, x, one, 1, biases=(None, None, -one[0], None))
+    assert output.tolist() == [[2**-11]]
+
+
 def test_float16_beyond_its_range_is_infinite_without_a_warning():
     one, far = np.ones((1, 1), np.float16), np.full((1, 1), 6e4, np.float16)
     assert multi_head_attention(one, one, one, far, 2 * one, 1)[0].tolist() == [[INF]]
@@ -828,12 +835,13 @@ def test_without_a_repetition_duplicate_and_induction_are_nan():
         np.array(["x", "y", "x", "z"]),
         [(1, 2), (1,), (1, 2), ()],
         [1, "1", 1.0, None],
-        iter("xyxz"),
     ],
     ids=repr,
 )
 def test_tokens_are_anything_that_compares(tokens):
-    assert head_statistics(row_maps(4, (2, {0: 0.75, 1: 0.25})), tokens)["duplicate"] == 0.75
+    weights = row_maps(4, (2, {0: 0.75, 1: 0.25}))
+    assert head_statistics(weights, tokens)["duplicate"] == 0.75
+    assert head_statistics(weights, iter(tokens))["duplicate"] == 0.75
 
 
 def test_an_induction_head_is_found_on_repeated_tokens():
@@ -928,3 +936,136 @@ def test_what_is_summed_is_summed_in_float64():
 def test_statistics_refuse_what_does_not_fit(weights, options, error, words):
     with pytest.raises(error, match=words):
         head_statistics(weights, **options)
+
+
+def attend(**change):
+    """A layer of 4 heads and 2 key/value heads with something else in it."""
+    return multi_head_attention(**layer(4, 2) | change)
+
+
+def attend_to_itself(**change):
+    """Likewise of 4 heads with keys and values of their own, the context x."""
+    return multi_head_attention(**self_layer(h=4) | change)
+
+
+ones, masked = np.ones, np.ma.ones((2, 2))
+NO_REAL, MASKED = "needs real numbers", "is a masked array: pass its data, and what to hide as mask"
+TWO_AXES, FOUR = "needs two axes, rows and columns", "must be None or four: (b_Q, b_K, b_V, b_O), each a vector or None"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: split_heads(ones((2, 5, 380)), 12),
+            "x (2, 5, 380) has 380 features, its last axis, which 12 heads do not divide",
+        ),
+        (
+            lambda: split_heads(ones(4), 2),
+            "x has shape (4,), but needs at least two axes (n, heads * d_h); for a single vector write x[None, :]",
+        ),
+        (lambda: split_heads(masked, 1), f"x {MASKED}"),
+        (lambda: split_heads(ones((2, 4)), 0), "heads is 0, but must be 1 or more"),
+        (lambda: merge_heads(ones((2, 4))), "x has shape (2, 4), but needs at least three axes (heads, n, d_h)"),
+        (lambda: merge_heads(masked), f"x {MASKED}"),
+        (lambda: attend(heads="4"), "heads is '4', but must be one whole number"),
+        (lambda: attend(kv_heads="2"), "kv_heads is '2', but must be one whole number"),
+        (lambda: attend(kv_heads=3), "kv_heads is 3, but must divide heads, 4"),
+        (lambda: attend(x="abc"), f"x has dtype <U3, but {NO_REAL}"),
+        (lambda: attend(context="abc"), f"context has dtype <U3, but {NO_REAL}"),
+        (lambda: attend_to_itself(x="abc"), f"x has dtype <U3, but {NO_REAL}"),
+        (lambda: attend(W_K="abc"), f"W_K has dtype <U3, but {NO_REAL}"),
+        (lambda: attend(W_O=ones((2, 8, 7))), f"W_O has shape (2, 8, 7), but {TWO_AXES}"),
+        (
+            lambda: attend(x=ones(5)),
+            "x has shape (5,), but needs at least two axes (n_q, d); for a single vector write x[None, :]",
+        ),
+        (
+            lambda: attend(context=ones(9)),
+            "context has shape (9,), but needs at least two axes (n_kv, d_context); "
+            "for a single vector write context[None, :]",
+        ),
+        (
+            lambda: attend(x=ones((2, 4, 5)), context=ones((3, 6, 9))),
+            "the axes before the last two do not broadcast: x (2, 4, 5), context (3, 6, 9)",
+        ),
+        (
+            lambda: attend(x=ones((2, 4, 6))),
+            "x (2, 4, 6) has width 6, its last axis, but W_Q (5, 16) has 5 rows",
+        ),
+        (
+            lambda: attend(context=ones((2, 6, 5))),
+            "context (2, 6, 5) has width 5, its last axis, but W_K (9, 8) has 9 rows",
+        ),
+        (
+            lambda: attend(W_V=ones((8, 4))),
+            "context (6, 9) has width 9, its last axis, but W_V (8, 4) has 8 rows",
+        ),
+        (
+            lambda: attend_to_itself(W_V=ones((8, 8))),
+            "x (6, 9) has width 9, its last axis, but W_V (8, 8) has 8 rows",
+        ),
+        (lambda: attend(W_Q=ones((5, 13))), "W_Q (5, 13) has 13 columns, which 4 heads do not divide"),
+        (lambda: attend(W_Q=ones((5, 0))), "W_Q (5, 0) has no columns: there is nothing to compare"),
+        (lambda: attend(W_V=ones((9, 5))), "W_V (9, 5) has 5 columns, which 2 kv_heads do not divide"),
+        (lambda: attend_to_itself(W_V=ones((9, 5))), "W_V (9, 5) has 5 columns, which 4 heads do not divide"),
+        (
+            lambda: attend(W_K=ones((9, 7))),
+            "W_K (9, 7) has 7 columns, but needs 8: 2 kv_heads of d_k = 4, as W_Q (5, 16) has it for 4 heads",
+        ),
+        (
+            lambda: attend_to_itself(W_K=ones((9, 7))),
+            "W_K (9, 7) has 7 columns, but needs 16: 4 heads of d_k = 4, as W_Q (9, 16) has it for 4 heads",
+        ),
+        (
+            lambda: attend(W_O=ones((4, 7))),
+            "W_O (4, 7) has 4 rows, but needs 8: 4 heads of d_v = 2, as W_V (9, 4) has it for 2 kv_heads",
+        ),
+        (
+            lambda: attend_to_itself(W_O=ones((4, 7))),
+            "W_O (4, 7) has 4 rows, but needs 8: 4 heads of d_v = 2, as W_V (9, 8) has it for 4 heads",
+        ),
+        (lambda: attend(biases=5), f"biases is 5, but {FOUR}"),
+        (lambda: attend(biases=()), f"biases has 0 entries, but {FOUR}"),
+        (
+            lambda: attend(biases=(ones(8), None, None, None)),
+            "b_Q has shape (8,), but needs (16,), the columns of W_Q (5, 16)",
+        ),
+        (lambda: attend(biases=(None, None, None, "abc")), f"b_O has dtype <U3, but {NO_REAL}"),
+        (lambda: head_statistics("abc"), f"weights has dtype <U3, but {NO_REAL}"),
+        (
+            lambda: head_statistics(ones(1)),
+            "weights has shape (1,), but needs at least two axes (n, n); for a single vector write weights[None, :]",
+        ),
+        (
+            lambda: head_statistics(ones((5, 2, 3)) / 3),
+            "weights (5, 2, 3) have 2 queries and 3 keys, but self-attention has as many of both, (..., n, n)",
+        ),
+        (
+            lambda: head_statistics(np.eye(2), delimiters=[1, 0.5]),
+            "delimiters has dtype float64, but must be boolean, True for a delimiter token",
+        ),
+        (
+            lambda: head_statistics(np.eye(2), delimiters=[True]),
+            "delimiters has shape (1,), but needs (2,), an entry for each of n = 2 tokens",
+        ),
+        (lambda: head_statistics(np.eye(2), delimiters=masked), f"delimiters {MASKED}"),
+        (
+            lambda: head_statistics(np.eye(2), np.eye(2)),
+            "tokens has shape (2, 2), but needs one axis (n,), the same tokens for all maps",
+        ),
+        (lambda: head_statistics(np.eye(2), 5), "tokens is 5, but must be n tokens in a row"),
+        (
+            lambda: head_statistics(np.eye(2), "abc"),
+            "there are 3 tokens, but weights have n = 2, their last axis",
+        ),
+        (
+            lambda: head_statistics(np.eye(2), [ones(2)] * 2),
+            "tokens hold arrays, but == must give one True or False for two tokens",
+        ),
+    ],
+)
+def test_the_whole_message_says_what_came_and_what_was_expected(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert str(caught.value) == message

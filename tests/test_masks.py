@@ -366,6 +366,33 @@ def test_integers_and_the_like_are_no_mask_since_they_could_mean_either(name, dt
     assert str(caught.value).startswith(f"{name} has dtype {np.dtype(dtype).name[:3]}" if dtype != "U1" else name)
 
 
+BOOLEAN_WANTED = "write a boolean mask (True = may attend);"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: to_boolean(causal_mask(2)),
+            "additive has dtype bool, but needs floating-point numbers, 0 = may attend and -inf = may not; "
+            "a boolean mask is used as it is, integers 0 and 1 could mean either",
+        ),
+        (
+            lambda: combine_masks(causal_mask(2), np.eye(2)),
+            f"masks[1] has dtype float64: {BOOLEAN_WANTED} to_boolean makes one of 0 and -inf",
+        ),
+        (
+            lambda: to_additive(np.eye(2, dtype=np.int8)),
+            f"mask has dtype int8: {BOOLEAN_WANTED} 0 and 1 could mean either",
+        ),
+    ],
+)
+def test_what_is_no_mask_is_refused_with_the_cure(call, message):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert str(caught.value) == message
+
+
 @pytest.mark.parametrize(("name", "function"), [("masks[0]", combine_masks), ("mask", to_additive)])
 def test_a_float_mask_is_not_taken_as_boolean_but_the_cure_is_named(name, function):
     with pytest.raises(TypeError, match="has dtype float64: write a boolean mask .*to_boolean") as caught:

@@ -1,5 +1,9 @@
 """What strict nbval does not look at. Nothing is executed here but the folded solutions."""
 
+import ast
+import contextlib
+import io
+import os
 import re
 import statistics
 from pathlib import Path
@@ -143,6 +147,31 @@ def test_every_exercise_has_a_folded_solution_that_its_check_accepts(notebook):
             exec(cell.source.split("check.")[0], stub)
             assert getattr(attn_helpers.check, exercise)(stub[name]).correct is None
     assert 2 <= exercises <= 5
+
+
+def test_each_cell_before_the_first_long_one_can_be_run_twice(code, monkeypatch):
+    # a reader who runs a cell again sees the numbers that the text speaks of
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    scope = {}
+    with np.printoptions():
+        for cell in code:
+            if "IntProgress" in cell.source:  # it takes long
+                break
+            first, second = outcome(cell.source, scope), outcome(cell.source, scope)
+            assert first == second or "nbval-ignore-output" in cell.metadata.get("tags", []), cell.id
+
+
+def outcome(source, scope):
+    """Run a cell in this process: what it prints, and its last line's value as text."""
+    *body, last = ast.parse(source).body
+    printed, value = io.StringIO(), None
+    with contextlib.redirect_stdout(printed):
+        exec(compile(ast.Module(body, []), "cell", "exec"), scope)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), "cell", "eval"), scope)
+        else:
+            exec(compile(ast.Module([last], []), "cell", "exec"), scope)
+    return printed.getvalue(), getattr(value, "summary", repr(value))
 
 
 def test_the_readme_lists_exactly_the_notebooks():

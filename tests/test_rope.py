@@ -286,6 +286,13 @@ def test_float16_is_computed_in_float32():
     assert np.array_equal(apply_rope(x), apply_rope(x.astype(np.float32)).astype(np.float16))
 
 
+@LAYOUTS
+def test_cosines_and_sines_are_rounded_to_the_dtype_of_x_and_the_turn_is_computed_in_it(interleaved):
+    x, angles = normal(9, 2, dtype=np.float32), np.arange(9.0)
+    (a, b), (cos, sin) = x.T, (f(angles).astype(np.float32) for f in (np.cos, np.sin))
+    assert np.array_equal(apply_rope(x, interleaved=interleaved), np.stack([a * cos - b * sin, a * sin + b * cos], -1))
+
+
 def test_float16_beyond_its_range_is_infinite_without_a_warning():
     assert apply_rope(np.full((1, 2), 6e4, np.float16), [np.pi / 4])[0, 1] == INF
 
@@ -446,6 +453,41 @@ def test_interleaved_must_be_true_or_false(bad):
     with pytest.raises(TypeError) as caught:
         apply_rope(np.zeros((2, 4)), interleaved=bad)
     assert str(caught.value) == f"interleaved is {bad!r}, but must be True or False"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            dict(x=np.zeros((2, 3, 5))),
+            "x (2, 3, 5) has d_k = 5, the last axis, but pairs of features need an even d_k",
+        ),
+        (
+            dict(x=np.zeros(4)),
+            "x has shape (4,), but needs at least two axes (n, d_k); for a single vector write x[None, :]",
+        ),
+        (dict(positions=[0, 1, NAN]), "positions hold NaN or infinity, but must be finite"),
+        (
+            dict(positions=np.zeros((2, 3))),
+            "positions (2, 3) have 2 axes and x without its last axis, (2, 4, 3), has "
+            "3: give them one (n,) or as many, for positions of each sentence (batch, 1, n)",
+        ),
+        (dict(positions=[0, 1]), "there are 2 positions, but x has n = 3, its last axis but one"),
+        (
+            dict(positions=np.zeros((2, 2, 3))),
+            "positions (2, 2, 3) do not fit x without its last axis, (2, 4, 3): each 1 or equal",
+        ),
+        (dict(base=0), "base is 0, but must be above 0 and finite"),
+        (
+            dict(base=5e-324),
+            "base is 5e-324, too small for these positions: an angle is beyond what float64 can hold",
+        ),
+    ],
+)
+def test_the_whole_message_says_what_came_and_what_was_expected(change, message):
+    with pytest.raises(ValueError) as caught:
+        apply_rope(**dict(x=np.zeros((2, 4, 3, 1000))) | change)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("bad", ["abc", [["a", "b"]], [[True, False]], [[1j, 2]], [[None, 1.0]]], ids=repr)

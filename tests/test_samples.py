@@ -99,7 +99,7 @@ def watched_import(folder, package_parent):
     """Import the package in a new interpreter, in `folder`, and report what it did."""
     command = [sys.executable, "-B", "-c", WATCHED_IMPORT]
     env = {**os.environ, "PYTHONPATH": str(package_parent), "MPLCONFIGDIR": matplotlib.get_configdir()}
-    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
     return json.loads(run.stdout.splitlines()[-1])

@@ -82,12 +82,12 @@ def test_what_is_hidden_gets_no_gradient():
 @pytest.mark.parametrize("poison", [NAN, INF, -INF])
 @pytest.mark.parametrize("place", [0, 1, 2, 3], ids=["grad_output", "query", "key", "value"])
 def test_nan_and_infinity_in_what_has_weight_zero_do_not_reach_the_gradients(place, poison):
-    query, key, value = (normal(2, 4, 3, seed=seed) for seed in range(3))
-    mask = (np.arange(4) < 3) & (np.arange(4) < 3)[:, None]  # query 3 and key 3 are hidden
+    query, key, value = (normal(2, 2, n, 3, seed=n) for n in (4, 5, 5))
+    mask = (np.arange(5) < 4) & (np.arange(4) < 3)[:, None]  # the last query and the last key are hidden
     _, weights = attention.scaled_dot_product_attention(query, key, value, mask)
-    arrays = [normal(2, 4, 3, seed=5), query, key, value]
+    arrays = [normal(2, 2, 4, 3), query, key, value]
     clean = attention_backward(*arrays, weights)
-    arrays[place][:, 3, 1] = poison
+    arrays[place][..., -1, 1] = poison
     for ours, expected in zip(attention_backward(*arrays, weights), clean):
         np.testing.assert_allclose(ours, expected, rtol=1e-14)
 
@@ -230,6 +230,7 @@ def test_adam_changes_the_arrays_in_place_and_keeps_their_dtype():
         (dict(rate=INF), "rate is inf"),
         (dict(rate=NAN), "rate is nan"),
         (dict(beta1=1), "beta1 is 1, but must be above 0 and below 1"),
+        (dict(beta2=1), "beta2 is 1, but must be above 0 and below 1"),
         (dict(beta2=-0.1), "beta2 is -0.1"),
         (dict(epsilon=0), "epsilon is 0"),
     ],
@@ -274,7 +275,11 @@ def test_adam_takes_arrays_of_no_axes():
     assert parameters["a"] == pytest.approx(0.99)
 
 
-@pytest.mark.parametrize("bad", [np.array([1j, 2]), ["x", "y"], [True, False], [None, 1.0], np.ma.ones(2)], ids=repr)
+@pytest.mark.parametrize(
+    "bad",
+    [np.array([1j, 2]), ["x", "y"], [True, False], [None, 1.0], np.ma.ones(2)],
+    ids=["complex", "words", "booleans", "none", "masked"],
+)
 def test_adam_refuses_gradients_that_are_not_numbers_by_name_and_changes_nothing(bad):
     parameters = dict(a=np.zeros(2), b=np.zeros(2))
     adam = Adam(parameters)
@@ -360,6 +365,15 @@ def test_a_run_may_be_the_whole_vocabulary_and_all_but_one_token_of_the_row():
     assert (np.sort(tokens[:, :4]) == np.arange(4)).all()
     assert np.array_equal(targets[:, 4], tokens[:, 1])
     assert counted.tolist() == [[False] * 4 + [True]] * 3
+
+
+def test_the_least_sizes_of_tasks():
+    rng = np.random.default_rng(0)
+    for batch, expected in (
+        (random_tokens(rng, 1, 2, 1), ([[0, 0]], [[0, 0]], [[True, False]])),
+        (repeated_tokens(rng, 1, 2, 1, 1, 1), ([[0, 0]], [[0, 0]], [[False, True]])),
+    ):
+        assert tuple(array.tolist() for array in batch) == expected
 
 
 @pytest.mark.parametrize(
@@ -550,6 +564,19 @@ def test_the_seed_alone_decides_the_initial_values():
         assert not np.array_equal(array, other[name])
 
 
+def test_the_options_have_these_places_and_defaults():
+    ours, spelled = AttentionModel(9, 6), AttentionModel(9, 6, 32, 1, None, 1, True, None, 0, np.float32)
+    other = AttentionModel(9, 6, seed=1)
+    for name, array in ours.parameters.items():
+        assert np.array_equal(array, spelled.parameters[name])
+        assert not np.array_equal(array, other.parameters[name])
+    first, again, another = (
+        next(train(model, functools.partial(RANDOM, n=6, vocabulary=9), 1, 0.01, *seed))[1]
+        for model, seed in ((ours, ()), (spelled, (0,)), (spelled, (1,)))
+    )
+    assert first == again != another
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_model_computes_in_its_dtype(dtype):
     model = AttentionModel(9, 6, dtype=dtype)
@@ -595,10 +622,11 @@ def test_a_model_takes_any_name_of_its_dtype(dtype):
     assert AttentionModel(4, 4, dtype=float).parameters["E"].dtype == F64
 
 
-def test_weights_and_gradients_underflow_in_silence():
+@pytest.mark.parametrize("factor", [30, 1e-25])
+def test_weights_products_and_gradients_underflow_in_silence(factor):
     model = AttentionModel(5, 6, width=8, heads=2)
     for parameter in model.parameters.values():
-        parameter *= 30
+        parameter *= factor
     with np.errstate(all="raise"):
         model.loss_and_gradients(*batch_of(5, 6))
         model.evaluate(*batch_of(5, 6))
@@ -638,6 +666,115 @@ TOKENS = [[0, 1, 2]]
 def test_a_batch_that_does_not_fit_is_refused(method, batch, error, words):
     with pytest.raises(error, match=words):
         getattr(AttentionModel(4, 5), method)(*batch)
+
+
+# messages
+
+
+def backward(**shapes):
+    """The backward pass on zeros, two sequences of 4 queries and 5 keys, with something of another shape."""
+    given = dict(grad_output=(2, 4, 3), query=(2, 4, 6), key=(2, 5, 6), value=(2, 5, 3), weights=(2, 4, 5)) | shapes
+    return attention_backward(**{name: np.zeros(shape) for name, shape in given.items()})
+
+
+def optimise(gradients=None, **options):
+    """A step of Adam for one number named a."""
+    return Adam(**dict(parameters=dict(a=np.zeros(1))) | options).update(gradients)
+
+
+def build(**options):
+    return AttentionModel(**dict(vocabulary=4, length=5) | options)
+
+
+def evaluate(tokens=TOKENS, targets=TOKENS, counted=((True,) * 3,)):
+    return build().evaluate(tokens, targets, counted)
+
+
+def step(task):
+    return next(train(build(), task, 1, 0.1))
+
+
+WHOLE, REAL, DICT = "but must be one whole number", "but needs real numbers", "but must be a dict of arrays"
+MASKED = "is a masked array: pass its data, and what to hide as mask"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: backward(grad_output=(2, 4, 2)),
+            "grad_output (2, 4, 2) must have the shape of the output, (2, 4, 3)",
+        ),
+        (lambda: backward(weights=(2, 5, 4)), "weights (2, 5, 4) must have the shape of the scores, (2, 4, 5)"),
+        (lambda: backward(weights=(1, 2, 4, 5)), "weights (1, 2, 4, 5) must have the shape of the scores, (2, 4, 5)"),
+        (
+            lambda: backward(weights=(3, 4, 5)),
+            "the axes before the last two do not broadcast: grad_output (2, 4, 3), weights (3, 4, 5)",
+        ),
+        (lambda: optimise(parameters=[1.0]), f"parameters is of type list, {DICT}"),
+        (
+            lambda: optimise(parameters=dict(b=[1.0])),
+            "parameters['b'] is of type list, but must be an array in float32 or float64",
+        ),
+        (
+            lambda: optimise(parameters=dict(b=np.zeros(1, np.float16))),
+            "parameters['b'] is dtype('float16'), but must be float32 or float64",
+        ),
+        (
+            lambda: optimise(parameters=dict(b=np.broadcast_to(0.0, 2))),
+            "parameters['b'] is read-only, but changes in place",
+        ),
+        (lambda: optimise(rate="a"), "rate is 'a', but must be one number"),
+        (lambda: optimise(rate=0), "rate is 0, but must be above 0 and below inf"),
+        (lambda: optimise(epsilon=-1), "epsilon is -1, but must be above 0 and below inf"),
+        (lambda: optimise(beta1=1), "beta1 is 1, but must be above 0 and below 1"),
+        (lambda: optimise(beta2=1.5), "beta2 is 1.5, but must be above 0 and below 1"),
+        (lambda: optimise([1.0]), f"gradients is of type list, {DICT}"),
+        (lambda: optimise(dict(a="b")), f"gradients['a'] has dtype <U1, {REAL}"),
+        (
+            lambda: optimise(dict(a=np.zeros(2))),
+            "gradients have shapes {'a': (2,)}, but the parameters have {'a': (1,)}",
+        ),
+        *(
+            (lambda name=name: build(**{name: "a"}), f"{name} is 'a', {WHOLE}")
+            for name in ("vocabulary", "length", "width", "heads", "layers", "d_head", "seed")
+        ),
+        (lambda: build(width=6, heads=4), "heads is 4 and does not divide width, 6: choose d_head"),
+        (lambda: build(is_causal=1), "is_causal is 1, but must be True or False"),
+        (lambda: build(dtype="f2"), "dtype is 'f2', but must be float32 or float64"),
+        (lambda: evaluate(tokens=[[0.5]]), "tokens has dtype float64, but needs whole numbers"),
+        (lambda: evaluate(tokens=[0]), "tokens has shape (1,), but needs two axes (batch, n), neither empty"),
+        (lambda: evaluate(tokens=np.ma.zeros((1, 3), int)), f"tokens {MASKED}"),
+        (lambda: evaluate(tokens=[[0, -1, 5]]), "tokens go from -1 to 5, but the vocabulary from 0 to 3"),
+        (lambda: evaluate(tokens=[[0] * 6] * 2), "tokens (2, 6) have n = 6, but the model has 5 positions"),
+        (lambda: evaluate(targets=[[0, 1, 4]]), "targets go from 0 to 4, but the vocabulary from 0 to 3"),
+        (lambda: evaluate(targets=[[0]]), "targets (1, 1) must have the shape of the tokens, (1, 3)"),
+        (lambda: evaluate(counted=[True]), "counted (1,) must have the shape of the tokens, (1, 3)"),
+        (lambda: evaluate(counted=np.ma.ones((1, 3), bool)), f"counted {MASKED}"),
+        (lambda: evaluate(counted=[[1, 1, 1]]), "counted must be boolean, and True somewhere"),
+        *(
+            (lambda task=task, name=name: task(np.random.default_rng(0), **{name: "a"}), f"{name} is 'a', {WHOLE}")
+            for task, names in ((RANDOM, ()), (REPEATED, ("shortest", "longest")))
+            for name in ("batch", "n", "vocabulary", *names)
+        ),
+        (lambda: RANDOM(5), "rng is 5, but must be a np.random.Generator, such as np.random.default_rng(0)"),
+        (lambda: REPEATED(np.random.default_rng(0), n=0), "n is 0, but must be 1 or more"),
+        (lambda: REPEATED(np.random.default_rng(0), longest=0), "longest is 0, but must be 1 or more"),
+        (
+            lambda: REPEATED(np.random.default_rng(0), n=1),
+            "shortest is 4 and longest 8, but must rise and stay within the 16 tokens of the vocabulary "
+            "and below n = 1",
+        ),
+        (lambda: step(5), "task is 5, but must be a function of a np.random.Generator"),
+        (lambda: step(lambda rng: [0]), "task gives list, but must give a batch: tokens, targets and counted"),
+        (lambda: next(train(build(), RANDOM, "a", 0.1)), f"steps is 'a', {WHOLE}"),
+        (lambda: next(train(build(), RANDOM, 1, 0.1, "a")), f"seed is 'a', {WHOLE}"),
+    ],
+)
+def test_the_whole_message_says_what_came_and_what_was_expected(call, message):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call()
+    assert str(caught.value) == message
 
 
 # training

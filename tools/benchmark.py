@@ -141,7 +141,7 @@ def notebook_times():
     """How long each notebook runs, with the start of its kernel."""
     rows = []
     for path in NOTEBOOKS:
-        client = nbclient.NotebookClient(nbformat.read(path, as_version=4), timeout=300, kernel_name="python3")
+        client = nbclient.NotebookClient(nbformat.read(path, as_version=4), timeout=600, kernel_name="python3")
         start = time.perf_counter()
         client.execute(stderr=subprocess.DEVNULL)
         rows.append(Row(f"run {path.name}", f"{time.perf_counter() - start:.1f} s"))

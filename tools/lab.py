@@ -142,12 +142,12 @@ class Notebook:
         self.page.wait_for_function(ready, timeout=seconds * 1000)
         self.problems.clear()
 
-    def run_all(self, seconds=120):
+    def run_all(self, seconds=600):
         """Run all cells and wait until they are done and their widgets are on the page."""
         self._start("notebook:run-all-cells")
         self.wait_for_run(seconds)
 
-    def run(self, index, seconds=120):
+    def run(self, index, seconds=600):
         """Run one cell and wait for it."""
         self.start(index)
         self.wait_for_run(seconds)
@@ -156,10 +156,10 @@ class Notebook:
         """Run one cell without waiting."""
         self._start("notebook:run-cell", index)
 
-    def wait_for_run(self, seconds=120):
+    def wait_for_run(self, seconds=600):
         """Wait until what was started is done and its widgets are on the page."""
         self.page.wait_for_function("() => window.labRun !== 'busy'", timeout=seconds * 1000)
-        self.page.wait_for_function(_WIDGETS_SHOWN, timeout=30_000)
+        self.page.wait_for_function(_WIDGETS_SHOWN, timeout=120_000)
 
     def outputs(self, index):
         """Return the outputs of one cell as nbformat dictionaries."""
@@ -368,7 +368,7 @@ class Prediction:
         return wait_until(self.page, lambda: _text(self.root.locator("[role=status]")), "the reply")
 
 
-def wait_until(page, condition, name, seconds=20):
+def wait_until(page, condition, name, seconds=60):
     """Return the first true result of condition(); raise TimeoutError when there is none in time."""
     end = time.perf_counter() + seconds
     while not (result := condition()):

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import matplotlib.font_manager  # lists the fonts once, if need be: a kernel that takes long over it writes a warning
 import nbformat
 import numpy as np
 import PIL.Image
@@ -68,9 +69,9 @@ def run(path):
     for cell in code_cells(notebook):
         cell.outputs, cell.execution_count = [], None
     resources = {"metadata": {"path": str(path.resolve().parent)}}
-    client = CountingClient(
-        notebook, timeout=120, kernel_name="python3", record_timing=False, store_widget_state=False, resources=resources
-    )
+    waits = {"timeout": 600, "iopub_timeout": 60, "raise_on_iopub_timeout": True}  # seconds, for a busy machine
+    options = {"kernel_name": "python3", "record_timing": False, "store_widget_state": False, "resources": resources}
+    client = CountingClient(notebook, **options, **waits)
     client.execute()
     for index, sent in sorted(client.sent.items()):
         if sent > MESSAGES:

@@ -25,17 +25,19 @@ class Prediction(widgets.VBox):
         if self._radio.value is None:
             self._say("Choose an option first.", RED)
         elif self.guess is None:  # only the first guess counts
+            reply = self._compare(self._radio.value)  # first of all: Ctrl-C here leaves the question open
             self.guess, self._radio.disabled, self._button.disabled = self._radio.value, True, True
-            self._compare()
+            self._say(*reply)
 
-    def _compare(self):
+    def _compare(self, guess):
+        """The reply to a guess, and its colour."""
         try:
             right = self._answer()
             if right not in self._options:
                 raise ValueError(f"the computed answer {right!r} is not one of the options {self._options}")
-            self._say(f"Your guess: {self.guess}. Computed: {right}.", "inherit")
+            return f"Your guess: {guess}. Computed: {right}.", "inherit"
         except Exception as error:  # shown to the reader, as in live.py
-            self._say(f"{type(error).__name__}: {error}", RED)
+            return f"{type(error).__name__}: {error}", RED
 
     def _say(self, text, color):
         self._reply.value = f'<div role="status" style="color:{color}">{html.escape(text)}</div>'
