@@ -43,7 +43,7 @@ def as_number(name, value):
 def as_whole(name, value, least=None, most=None):
     """A whole number that int64 can hold, from least on, up to most."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, (bool, np.bool_)):
             raise TypeError
         found = operator.index(value)
     except TypeError:
