@@ -31,6 +31,23 @@ def qkv(n_q=3, n_kv=5, d_k=4, d_v=6, lead=(), dtype=np.float64, seed=0):
     return tuple(rng.normal(size=shape).astype(dtype) for shape in shapes)
 
 
+LEADING_AXES = [  # of query, key and value
+    ((), (2, 3), (2, 3)),
+    ((2, 3), (3,), (1, 3)),
+    ((2, 1), (1, 3), (2, 3)),
+    ((2, 3), (), ()),
+    ((), (2, 3), ()),
+    ((), (), (4, 2)),
+]
+
+
+def broadcasting(lead, masked, qkv=qkv):
+    """Query, key and value with such leading axes, and a mask with all of them: "", "boolean" or "float"."""
+    query, key, value = (qkv(lead=axes, seed=seed)[seed] for seed, axes in enumerate(lead))
+    added = np.random.default_rng(7).normal(size=(*np.broadcast_shapes(*lead), query.shape[-2], key.shape[-2]))
+    return query, key, value, {"": None, "boolean": added < 0.3, "float": added}[masked]
+
+
 def slope(function, array, step=1e-5):
     """The derivative of a number by each number of an array, which function reads, by fourth-order differences."""
     found = np.empty(array.shape)

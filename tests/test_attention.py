@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.special
 import scipy.stats
-from common import INF, NAN, qkv, silent
+from common import INF, LEADING_AXES, NAN, broadcasting, qkv, silent
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -422,23 +422,10 @@ def test_attention_agrees_with_the_plain_loop(name):
     assert_same(attend(*arrays, **options), loop_all(*arrays, **options))
 
 
-@pytest.mark.parametrize(
-    ("query", "key", "value"),
-    [
-        ((), (2, 3), (2, 3)),
-        ((2, 3), (3,), (1, 3)),
-        ((2, 1), (1, 3), (2, 3)),
-        ((2, 3), (), ()),
-        ((), (2, 3), ()),
-        ((), (), (4, 2)),
-    ],
-)
+@pytest.mark.parametrize("lead", LEADING_AXES, ids=str)
 @pytest.mark.parametrize("masked", ["", "boolean", "float"])
-def test_leading_axes_broadcast(query, key, value, masked):
-    query, key, value = qkv(lead=query)[0], qkv(lead=key, seed=1)[1], qkv(lead=value, seed=2)[2]
-    lead = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)))
-    added = np.random.default_rng(7).normal(size=(*lead, 3, 5))
-    mask = {"": None, "boolean": added < 0.3, "float": added}[masked]
+def test_leading_axes_broadcast(lead, masked):
+    query, key, value, mask = broadcasting(lead, masked)
     output, weights = attend(query, key, value, mask)
     expected = loop_all(query, key, value, mask)
     assert output.shape == expected[0].shape

@@ -10,7 +10,7 @@ import tracemalloc
 import common
 import numpy as np
 import pytest
-from common import INF, NAN, silent
+from common import INF, LEADING_AXES, NAN, broadcasting, silent
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -103,23 +103,10 @@ def test_any_numbers_of_queries_and_keys_and_any_scale(shape, is_causal, block_s
         assert_same(ours, full(*arrays, is_causal=is_causal, scale=scale))
 
 
-@pytest.mark.parametrize(
-    ("query", "key", "value"),
-    [
-        ((), (2, 3), (2, 3)),
-        ((2, 3), (3,), (1, 3)),
-        ((2, 1), (1, 3), (2, 3)),
-        ((2, 3), (), ()),
-        ((), (2, 3), ()),
-        ((), (), (4, 2)),
-    ],
-)
+@pytest.mark.parametrize("lead", LEADING_AXES, ids=str)
 @pytest.mark.parametrize("masked", ["", "boolean", "float"])
-def test_leading_axes_broadcast(query, key, value, masked):
-    query, key, value = qkv(lead=query)[0], qkv(lead=key, seed=1)[1], qkv(lead=value, seed=2)[2]
-    lead = np.broadcast_shapes(*(a.shape[:-2] for a in (query, key, value)))
-    added = np.random.default_rng(5).normal(size=(*lead, 7, 11))
-    mask = {"": None, "boolean": added < 0.3, "float": added}[masked]
+def test_leading_axes_broadcast(lead, masked):
+    query, key, value, mask = broadcasting(lead, masked, qkv)
     assert_same(attend(query, key, value, mask, block_size=4), full(query, key, value, mask))
 
 

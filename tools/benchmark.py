@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,12 +36,15 @@ import psutil
 from IPython.core.pylabtools import print_figure
 from IPython.display import Image, display
 from jupyter_client.manager import start_new_kernel
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from attn_helpers import SENTENCES, moving, scaled_dot_product_attention, temperature_explorer
 from attn_helpers.blockwise import blockwise_attention
 
 TOOLS = Path(__file__).resolve().parent
-NOTEBOOKS = sorted((TOOLS.parent / "notebooks").glob("*.ipynb"))
+ROOT = TOOLS.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PACKAGES = ("numpy", "matplotlib", "ipywidgets", "ipykernel", "jupyterlab")
 PICTURES = {"live": f"{lab.PANEL} > img", "interact": ".widget-interact img"}  # where they are on the page
 MARK = "benchmark result: "
@@ -66,6 +69,7 @@ def main():
         *memory(),
         *in_browser(no_browser),
         *import_time(),
+        *install_size(),
         *notebook_times(),
         *attention_time(),
         *attention_memory(),
@@ -135,6 +139,35 @@ def import_time(runs=5):
         Row("import attn_helpers", f"{whole:.2f} s"),
         Row("  without numpy, matplotlib and ipywidgets", f"{own:.2f} s"),
     ]
+
+
+def install_size():
+    """Disk space of this package, and of all packages that requirements.txt brings, without compiled Python."""
+    own = [path for path in (ROOT / "attn_helpers").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    found = needed([line for line in lines if line[:1].isalpha()], {})
+    others = [path.locate() for package in found.values() for path in package.files if path.suffix != ".pyc"]
+    return [
+        Row("install size, attn_helpers with its data", megabytes(own)),
+        Row(f"  the other {len(found)} packages", megabytes(others)),
+    ]
+
+
+def needed(requirements, found):
+    """The installed packages that satisfy the requirements, and theirs in turn, by name."""
+    for requirement in map(Requirement, requirements):
+        name, marker = canonicalize_name(requirement.name), requirement.marker
+        if name not in found and (marker is None or marker.evaluate({"extra": ""})):
+            try:
+                package = found[name] = distribution(name)
+            except PackageNotFoundError:  # for another platform or Python
+                continue
+            needed(package.requires or (), found)
+    return found
+
+
+def megabytes(paths):
+    return f"{sum(path.stat().st_size for path in paths if path.exists()) / 1e6:.1f} MB"
 
 
 def notebook_times():

@@ -6,6 +6,7 @@ from attn_helpers.attention import softmax
 
 
 def share(powers):
+    """Powers divided by their sum."""
     return powers / powers.sum()
 
 
@@ -17,10 +18,12 @@ def draw(*shapes, size=1.0):
 
 
 def logits(Q, K):
+    """Scaled scores (..., n_q, n_kv)."""
     return Q @ K.swapaxes(-1, -2) / np.sqrt(Q.shape[-1])
 
 
 def attend(Q, K, V, axis=-1, divisor=None):
+    """Attention whose softmax runs along `axis`, with another divisor if one is given."""
     S = logits(Q, K) if divisor is None else Q @ K.swapaxes(-1, -2) / divisor
     return softmax(S, axis=axis) @ V
 
@@ -73,6 +76,7 @@ _SCALING = [
 
 
 def scaling_mistakes(width):
+    """Wrong divisors of the scores, with messages that name the width of one head."""
     return [(mistake, message.format(width=width)) for mistake, message in _SCALING]
 
 

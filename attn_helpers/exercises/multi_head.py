@@ -18,10 +18,12 @@ def _cut(x, h):
 
 
 def straight(x, h):
+    """A split by reshape alone."""
     return x.reshape(*x.shape[:-2], h, x.shape[-2], -1)  # (..., h, n, d_h), tokens scrambled
 
 
 def transposed_first(x, h):
+    """A split whose swap comes before the reshape."""
     return x.swapaxes(1, 2).reshape(len(x), h, x.shape[1], -1)  # (b, h, n, d_h), tokens scrambled
 
 
