@@ -71,8 +71,8 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     A query with nothing allowed gets weights and output of zeros. What a query may not
     attend to cannot reach its output, even where that key or value is NaN or infinite.
     Raises TypeError for integer masks and for arguments that are not real numbers,
-    ValueError for shapes that do not fit, for NaN or +inf in a mask and for scores that overflow
-    where a query may attend, MemoryError for score matrices above MAX_SCORE_BYTES.
+    ValueError for shapes that do not fit, for NaN or +inf in a mask and for scores, or their sum
+    with a mask, that overflow where a query may attend, MemoryError for score matrices above MAX_SCORE_BYTES.
     Source: Vaswani et al. (2017), equation 1 and section 3.2.3.
     """
     query, key, value = as_real("query", query), as_real("key", key), as_real("value", value)
@@ -83,7 +83,7 @@ def scaled_dot_product_attention(query, key, value, mask=None, is_causal=False, 
     wide = np.result_type(np.float32, dtype)
     s = _scores(query, key, _scale(scale, query.shape[-1]), wide, allowed)  # (..., n_q, n_kv)
     if bias is not None:
-        s = _add(s, bias)
+        s = _add(s, bias, allowed)
     if allowed is not None:
         s = np.where(allowed, s, -np.inf)
     weights = _softmax(s, -1, 1.0, out=s)  # (..., n_q, n_kv)
@@ -164,10 +164,16 @@ def _scores(query, key, scale, dtype, allowed=None):
     return s
 
 
-def _add(s, bias):
-    """s + bias, in the memory of s where that has room for it."""
-    room = np.result_type(s, bias) == s.dtype and np.broadcast_shapes(s.shape, bias.shape) == s.shape
+def _add(s, bias, allowed):
+    """s + bias, in the memory of s where that has room for it; refused where two finite numbers give -inf."""
+    dtype = np.result_type(s, bias)
+    room = dtype == s.dtype and np.broadcast_shapes(s.shape, bias.shape) == s.shape
+    limit = np.finfo(dtype)
+    lowest = bias.min(initial=0, where=bias > -np.inf)
     with np.errstate(all="ignore"):
+        # a smaller addend is lost in rounding at the end of the range
+        if lowest < limit.min * (limit.eps / 4) and np.any(allowed & np.isfinite(s) & (s + bias == -np.inf)):
+            raise ValueError(f"a score plus the mask is beyond what {dtype} can hold: use -inf for 'not allowed'")
         return np.add(s, bias, out=s if room else None)
 
 

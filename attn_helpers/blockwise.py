@@ -103,7 +103,7 @@ def _tile(rows, columns, q, k, v, mask, is_causal, scale):
     allowed, bias = _split_mask(part, causal)
     s = _scores(q[rows], k[columns], scale, np.result_type(np.float32, q, k, v), allowed)  # (rows, columns)
     if bias is not None:
-        s = _add(s, bias)
+        s = _add(s, bias, allowed)
     if allowed is not None:
         np.copyto(s, -np.inf, where=~allowed)
     return s, v, allowed

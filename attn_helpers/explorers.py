@@ -4,7 +4,7 @@ import ipywidgets as widgets
 import numpy as np
 
 from attn_helpers import moving
-from attn_helpers.arguments import as_whole
+from attn_helpers.arguments import as_real, as_whole
 from attn_helpers.attention import entropy, scaled_dot_product_attention, scores, softmax
 from attn_helpers.live import Live
 from attn_helpers.masks import causal_mask, padding_mask, window_mask
@@ -96,13 +96,16 @@ def kernel_explorer(u, v, grid, truth):
     """Fit a curve to noisy points with attention: Nadaraya-Watson regression, bandwidth by slider.
 
     u, v         (n,) places and heights of noisy points: the keys and their values
-    grid, truth  (m,) the queries and the curve that the points were drawn from
+    grid, truth  (m,) the queries, rising, and the curve that the points were drawn from
     The score of a query g for a key u is -(g - u)^2 / 2 and the temperature the bandwidth
     squared, so the weights are those of a Gaussian kernel.
     Source: Nadaraya, "On Estimating Regression" (1964); Watson, "Smooth Regression Analysis" (1964).
+    Raises TypeError or ValueError where an argument does not fit, and names it.
     """
-
-    u, v, grid, truth = (np.asarray(array, dtype=float) for array in (u, v, grid, truth))
+    u, v = _columns(u=u, v=v)
+    grid, truth = _columns(grid=grid, truth=truth)
+    if len(grid) < 2 or not (np.diff(grid) > 0).all():
+        raise ValueError("grid must rise, with two numbers or more")
 
     def weigh(queries, bandwidth):
         return softmax(-((queries[:, None] - u) ** 2) / 2, temperature=bandwidth**2)
@@ -243,7 +246,7 @@ def pipeline_explorer(labels, query, key, value):
     """
     output, weights = scaled_dot_product_attention(query, key, value)
     query, key, value = (np.asarray(array, dtype=float) for array in (query, key, value))
-    if weights.shape != (len(labels), len(labels)) or value.shape[1] == 0:
+    if weights.shape != (len(labels), len(labels)) or value.ndim != 2 or value.shape[1] == 0:
         raise ValueError(
             f"there are {len(labels)} labels, but query {query.shape}, key {key.shape} and value {value.shape} give "
             f"weights {weights.shape}: each needs one row for each label and no batch axis"
@@ -341,6 +344,19 @@ def _mean_score(head, offset):
 
 def _spread(values):
     return values.min(axis=1), values.mean(axis=1), values.max(axis=1)
+
+
+def _columns(**columns):
+    """The columns of a table as finite numbers (n,), of one length."""
+    columns = {name: as_real(name, numbers).astype(float) for name, numbers in columns.items()}
+    first = next(iter(columns))
+    for name, numbers in columns.items():
+        if numbers.ndim != 1 or not numbers.size or len(numbers) != len(columns[first]):
+            shapes = " and ".join(f"{other} {column.shape}" for other, column in columns.items())
+            raise ValueError(f"{shapes} must be lists of numbers, one or more, and of one length")
+        if not np.isfinite(numbers).all():
+            raise ValueError(f"{name} holds NaN or infinity, which cannot be drawn")
+    return columns.values()
 
 
 def _look_up(name, words, least, most=None):

@@ -28,7 +28,7 @@ def judge(answer, cases, right, mistakes, praise, hint="", explain=None, read=No
     cases     tuples of arguments; lists become arrays
     right     the function whose results the answer must reach
     mistakes  (function, message): an answer that gives a mistake's results, in all cases or at
-              least in the first wrong one, gets its message
+              least in the first wrong one and where it is right, gets its message
     hint      what to add where the answer raises an exception
     explain   (case, result, right result) -> message, for wrong results that no mistake gives
     read      what the answer returns -> an array of floats; raises Refused for what is no answer
@@ -45,7 +45,8 @@ def judge(answer, cases, right, mistakes, praise, hint="", explain=None, read=No
     if not wrong:
         return Feedback(True, praise)
     first = next((i for i in wrong if results[i] is not None), None)
-    message = None if first is None else _named(mistakes, cases, results, first)
+    telling = [i for i in range(len(cases)) if i == first or i not in wrong]
+    message = None if first is None else _named(mistakes, cases, results, first, telling)
     if message or failure:
         return Feedback(False, message or failure)
     return Feedback(False, (explain or difference)(cases[first], results[first], targets[first]))
@@ -97,6 +98,8 @@ def call(answer, case, hint):
 
 def numbers(result):
     """A copy of the result as an array of floats; Refused where it is none."""
+    if isinstance(result, np.ma.MaskedArray):
+        raise Refused("your function returns a masked array, whose hidden numbers are still there: return a plain one.")
     try:
         if np.iscomplexobj(result):
             raise TypeError
@@ -120,11 +123,11 @@ def yes_or_no(result):
     return value
 
 
-def _named(mistakes, cases, results, first):
-    """The message of the mistake with these results, None where there is none."""
+def _named(mistakes, cases, results, first, telling):
+    """The message of the mistake with these results, in all cases or in the telling ones, None where there is none."""
     finite, lone = np.isfinite(results[first]).all(), np.array_equal(results[first], 1)
-    telling = finite and results[first].any() and not lone  # NaN, zeros and a lone 1 or True have many causes
-    for these in (range(len(cases)), [first]) if telling else (range(len(cases)),):
+    vague = not finite or not results[first].any() or lone  # NaN, zeros and a lone 1 or True have many causes
+    for these in (range(len(cases)),) if vague else (range(len(cases)), telling):
         for mistake, message in mistakes:
             if all(_equal(results[i], _outcome(mistake, cases[i])) for i in these):
                 return message + "."
@@ -154,7 +157,14 @@ def difference(case, result, target):
         return f"the result holds NaN (for {show(case)})."
     where = np.unravel_index(np.argmax(np.abs(result - target)), target.shape)
     place = f" at {', '.join(map(str, where))}" if where else ""
-    return f"the result{place} is {result[where]:.4g}, but should be {target[where]:.4g} (for {show(case)})."
+    got, wanted = apart(result[where], target[where])
+    return f"the result{place} is {got}, but should be {wanted} (for {show(case)})."
+
+
+def apart(a, b):
+    """Two numbers as texts, with as many digits as it takes to tell them apart."""
+    texts = ([f"{x:.{digits}g}" for x in (a, b)] for digits in range(4, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), [f"{a:.17g}", f"{b:.17g}"])
 
 
 def show(case):

@@ -22,8 +22,8 @@ from attn_helpers.picture import (
     ORANGE,
     Picture,
     _bars,
-    _check_labels,
     _check_map,
+    _check_series,
     _map,
     _no_minus,
     _plain_log_ticks,
@@ -288,7 +288,7 @@ def rotary(labels, offsets, limits):
     title = right.set_title("", loc="left")
 
     def show(head, offset, curve, start, query, weights, plain, change):
-        _check_labels(labels, weights=weights, plain=plain)
+        _check_series(labels, {"weights": weights, "plain": plain})
         line.set_ydata(curve)
         score = curve[list(offsets).index(offset)]
         dot.set_data([offset], [score])

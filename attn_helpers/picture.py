@@ -217,7 +217,12 @@ def _plain_log_ticks(axis, digits=(1,)):
     axis.set_minor_formatter(NullFormatter())
 
 
-def _check_labels(labels, **arrays):
-    for name, array in arrays.items():
-        if np.shape(array) != (len(labels),):
-            raise ValueError(f"{name} has shape {np.shape(array)}, but there are {len(labels)} labels")
+def _check_series(labels, series):
+    """The series as {name: array}, after each was found to have one finite number for each label."""
+    series = {name: as_real(name, values) for name, values in series.items()}
+    for name, values in series.items():
+        if values.shape != (len(labels),):
+            raise ValueError(f"{name} has shape {values.shape}, but there are {len(labels)} labels")
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name} holds NaN or infinity, which cannot be drawn")
+    return series

@@ -17,8 +17,8 @@ from attn_helpers.picture import (
     ORANGE,
     Picture,
     _bars,
-    _check_labels,
     _check_map,
+    _check_series,
     _map,
     _plain_log_ticks,
     _read_map,
@@ -36,9 +36,10 @@ FRAMES = (ORANGE, BLUE, "#CC79A7", "#000000", GREEN, "#56B4E9")  # of heads that
 def scores_and_weights(labels, scores, weights):
     """Bars of one query's scores beside the weights that softmax makes of them.
 
-    labels  n strings, in the order of the sentence; scores, weights (n,)
+    labels  n strings, in the order of the sentence; scores, weights (n,), finite
     """
-    _check_labels(labels, scores=scores, weights=weights)
+    labels = _texts("labels", labels)
+    scores, weights = _check_series(labels, {"scores": scores, "weights": weights}).values()
     picture = Picture(8.4, 0.9 + 0.28 * len(labels))
     left, right = picture.subplots(1, 2, sharey=True)
     _bars(left, labels, scores, GREY, "{:.1f}", min(0, *scores), max(scores))
@@ -53,9 +54,13 @@ def scores_and_weights(labels, scores, weights):
 def weight_panels(labels, panels):
     """Bars of several weight distributions over the same positions, side by side.
 
-    labels  n strings; panels {title: weights (n,)}
+    labels  n strings; panels {title: weights (n,)}, finite; no title is position
     """
-    _check_labels(labels, **panels)
+    labels = _texts("labels", labels)
+    _texts("titles", list(as_dict("panels", panels, "{title: weights}", 1)))
+    panels = _check_series(labels, panels)
+    if "position" in panels:
+        raise ValueError("panels has the title 'position', but that is the column of the labels")
     picture = Picture(8.4, 1.1 + 0.28 * len(labels))
     for ax, (title, weights) in zip(picture.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items()):
         _bars(ax, labels, weights, BLUE, "{:.3f}", 0, 1)
@@ -69,9 +74,14 @@ def against_theory(x, measured, theory, xlabel, ylabel, log="xy"):
     """Measured points and the line that theory gives.
 
     x, measured, theory  (n,) each
+    xlabel, ylabel       names of x and of what was measured; neither is theory
     log                  which axes are logarithmic, with nothing but positive numbers: "", "x", "y" or "xy"
     """
     index_of("log", log, LOGS)
+    if len({xlabel, ylabel, "theory"}) < 3:
+        raise ValueError(f"xlabel is {xlabel!r} and ylabel {ylabel!r}, but must differ, and neither be 'theory'")
+    x = _places(x, "x" in log)
+    measured, theory = (_row(name, x, line, "y" in log) for name, line in ((ylabel, measured), ("theory", theory)))
     picture = Picture(6.4, 3.4)
     ax = picture.subplots()
     ax.plot(x, theory, color=GREY, lw=1.2, label="theory")
@@ -80,7 +90,7 @@ def against_theory(x, measured, theory, xlabel, ylabel, log="xy"):
     _scale_axes(ax, log, (1, 2, 5))
     ax.grid(True, which="major", color="#E4E4E4")
     ax.legend()
-    picture.summary = table({xlabel: [f"{v:,.0f}" for v in x], ylabel: measured, "theory": theory})
+    picture.summary = table({xlabel: [f"{v:,.6g}" for v in x], ylabel: measured, "theory": theory})
     return picture
 
 
@@ -321,6 +331,13 @@ def _rows(name, x, line, log):
     if log:
         _check_positive(f"the curve {name!r}", rows)
     return rows
+
+
+def _row(name, x, line, log):
+    """The one curve of that name."""
+    if np.ndim(line) != 1:
+        raise ValueError(f"the curve {name!r} has shape {np.shape(line)}, but must have {x.shape}")
+    return _rows(name, x, line, log)[0]
 
 
 def _marks(marks, log):

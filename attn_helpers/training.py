@@ -63,7 +63,7 @@ class Adam:
     parameters    a dict of writeable arrays in float32 or float64, changed in place by update
     rate          about the size of a step (alpha in the paper), above 0
     beta1, beta2  share of the running mean, of gradient and squared gradient, that a step keeps; between 0 and 1
-    epsilon       above 0, keeps the division finite
+    epsilon       above 0 in the parameters' dtypes, keeps the division finite
 
     Raises TypeError or ValueError where an argument does not fit, and names it.
     Source: Kingma & Ba, "Adam: A Method for Stochastic Optimization" (2014),
@@ -76,26 +76,33 @@ class Adam:
         self.parameters, self.steps = parameters, 0
         self.rate, self.epsilon = _positive("rate", rate, np.inf), _positive("epsilon", epsilon, np.inf)
         self.betas = _positive("beta1", beta1, 1), _positive("beta2", beta2, 1)
+        for name, array in parameters.items():
+            if not array.dtype.type(self.epsilon):
+                raise ValueError(
+                    f"epsilon is {self.epsilon:g}, but is 0 in {array.dtype}, that of parameters[{name!r}]"
+                )
         self.means = {name: np.zeros_like(array) for name, array in parameters.items()}
         self.squares = {name: np.zeros_like(array) for name, array in parameters.items()}
 
     def update(self, gradients):
         """Take one step down the gradients, a dict with the names and shapes of the parameters.
 
-        Raises TypeError or ValueError where gradients do not fit, and changes nothing then.
+        Raises TypeError or ValueError where gradients do not fit, or their squares are not finite in
+        the parameters' dtypes, and changes nothing then.
         """
         gradients = as_dict("gradients", gradients, "of arrays")
         gradients = {name: _wide(as_real(f"gradients[{name!r}]", array)) for name, array in gradients.items()}
         ours, theirs = ({name: a.shape for name, a in d.items()} for d in (self.parameters, gradients))
         if ours != theirs:
             raise ValueError(f"gradients have shapes {theirs}, but the parameters have {ours}")
+        squared = {name: _squared(name, gradients[name], self.squares[name].dtype) for name in ours}
         self.steps += 1
         beta1, beta2 = self.betas
         with np.errstate(under="ignore"):
             for name, parameter in self.parameters.items():
                 mean, square, gradient = self.means[name], self.squares[name], gradients[name]
                 mean += (1 - beta1) * (gradient - mean)
-                square += (1 - beta2) * (gradient**2 - square)
+                square += (1 - beta2) * (squared[name] - square)
                 unbiased, size = mean / (1 - beta1**self.steps), np.sqrt(square / (1 - beta2**self.steps))
                 parameter -= self.rate * unbiased / (size + self.epsilon)
 
@@ -257,6 +264,7 @@ def repeated_tokens(rng, batch, n, vocabulary, shortest, longest):
 def train(model, task, steps, rate, seed=0):
     """Train a model in place with Adam, a fresh batch at each step; nothing runs until it is iterated.
 
+    model   an AttentionModel
     task    a function of a np.random.Generator that returns a batch
     rate    Adam's step size
     seed    a whole number, 0 or more, of the batches
@@ -265,6 +273,8 @@ def train(model, task, steps, rate, seed=0):
 
     Raises TypeError or ValueError where an argument does not fit, and names it.
     """
+    if not isinstance(model, AttentionModel):
+        raise TypeError(f"model is of type {type(model).__name__}, but must be an AttentionModel")
     rng, adam = np.random.default_rng(as_whole("seed", seed, 0)), Adam(model.parameters, rate)
     for step in range(as_whole("steps", steps, 1)):
         loss, accuracy, gradients = model.loss_and_gradients(*_batch(task, rng))
@@ -286,7 +296,7 @@ def _cross_entropy(logits, targets, counted):
         right = _one_hot(targets, logits.shape[-1], logits.dtype)
         share = (counted / counted.sum()).astype(logits.dtype)[..., None]  # (batch, n, 1)
         accuracy = (logits.argmax(-1) == targets)[counted].mean()
-        return float(-(share * right * log_p).sum()), float(accuracy), share * (np.exp(log_p) - right)
+        return float(0 - (share * right * log_p).sum()), float(accuracy), share * (np.exp(log_p) - right)
 
 
 def _outer(x, grad):
@@ -360,6 +370,15 @@ def _d_head(d_head, width, heads):
     if d_head is None and width % heads:
         raise ValueError(f"heads is {heads} and does not divide width, {width}: choose d_head")
     return width // heads if d_head is None else as_whole("d_head", d_head, 1)
+
+
+def _squared(name, gradient, dtype):
+    """The gradient squared, refused where that dtype cannot hold it."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squared = (gradient**2).astype(dtype, copy=False)
+    if not np.isfinite(squared).all():
+        raise ValueError(f"gradients[{name!r}] holds NaN, or a number whose square is beyond what {dtype} can hold")
+    return squared
 
 
 def _positive(name, value, bound):

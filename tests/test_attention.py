@@ -352,6 +352,9 @@ def test_scores_of_float16_are_computed_in_float32():
     # case 41: float16 stops counting at 2048
     ones = np.ones((1, 4096), np.float16)
     assert scores(ones, ones, scale=1).tolist() == [[4096]]
+    assert scores(300 * ones, 300 * ones, scale=1e-6)[0, 0] == np.float16(
+        368.64
+    )  # the sum before scaling is beyond 65504
     assert scores(ones, ones).dtype == np.float16
 
 
@@ -744,10 +747,21 @@ def test_query_and_key_are_not_copied(dtype):
 )
 def test_a_float_mask_is_added_in_the_memory_of_the_scores_where_that_has_room(score, bias, reused):
     one, two = np.ones(score[1], score[0]), np.full(bias[1], 2, bias[0])
-    total = attention._add(one, two)
+    total = attention._add(one, two, True)
     assert (total is one) == reused
     assert np.array_equal(total, np.full(np.broadcast_shapes(one.shape, two.shape), 3))
     assert total.dtype == np.result_type(one, two)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_score_and_a_mask_whose_sum_is_beyond_the_dtype_are_refused_not_taken_as_hidden(dtype):
+    low = np.finfo(dtype).min
+    query, key, value = np.full((1, 1), 1, dtype), np.array([[low], [0]], dtype), np.ones((2, 1), dtype)
+    with pytest.raises(ValueError, match=f"plus the mask is beyond what {dtype.__name__} can hold: use -inf"):
+        attend(query, key, value, mask=np.array([[low / 1e5, 0]], dtype))
+    for hidden in (dict(mask=np.array([[-INF, 0]])), dict(mask=np.array([[0, low], [0, 0]]), is_causal=True)):
+        assert attend(query.repeat(len(hidden["mask"]), 0), key[::-1], value, **hidden)[0].all()
+    assert attend(query, key, value, mask=np.full((1, 2), low * np.finfo(dtype).eps / 5))[1].tolist() == [[0, 1]]
 
 
 def test_plus_infinity_in_a_mask_is_refused_by_name():

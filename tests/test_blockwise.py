@@ -290,6 +290,15 @@ def test_scores_below_what_the_dtype_holds_are_refused_not_taken_as_hidden(block
         attend(query, key, np.ones((2, 1), np.float32), block_size=block_size)
 
 
+@pytest.mark.parametrize("block_size", [1, 64])
+def test_a_score_and_a_mask_whose_sum_is_beyond_the_dtype_are_refused(block_size):
+    low = np.finfo(np.float32).min
+    query, key, mask = np.ones((2, 1), np.float32), np.array([[low], [0]], np.float32), np.zeros((2, 2), np.float32)
+    mask[1, 0] = low
+    with pytest.raises(ValueError, match="a score plus the mask is beyond what float32 can hold"):
+        attend(query, key, np.ones((2, 1), np.float32), mask=mask, block_size=block_size)
+
+
 @pytest.mark.parametrize("options", [{}, dict(is_causal=True), dict(mask=np.ones((7, 0), bool))])
 def test_no_keys_give_zeros(options):
     # case 44

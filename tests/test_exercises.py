@@ -230,11 +230,11 @@ def mask_by_loop(n, lengths):
     return [[[[j <= i and j < length for j in range(n)] for i in range(n)]] for length in lengths]
 
 
-def leak_by_row(layer, X):
+def leak_by_row(layer, X, step=1):
     before = layer(X)
     for j in range(1, len(X)):
         changed = X.copy()
-        changed[j] += 1
+        changed[j] += step
         if not np.allclose(layer(changed)[:j], before[:j]):
             return True
     return False
@@ -250,8 +250,8 @@ def leak_by_noise(layer, X):
     return found
 
 
-def leak_by_prefix(layer, X):
-    return any(not np.allclose(layer(X[:n]), layer(X)[:n]) for n in range(1, len(X)))
+def leak_by_prefix(layer, X, shortest=1):
+    return any(not np.allclose(layer(X[:n]), layer(X)[:n]) for n in range(shortest, len(X)))
 
 
 def leak_by_poison(layer, X):
@@ -1326,7 +1326,23 @@ WRONG = {
         ),
         "first column": (
             lambda layer, X: leak_by_row(lambda X: layer(X)[:, :1], X),
-            "finds no leak in two heads, the second without a mask: compare all columns",
+            "finds no leak in two heads, the second without a mask: compare every column",
+        ),
+        "last column": (
+            lambda layer, X: leak_by_row(lambda X: layer(X)[:, -1:], X),
+            "finds no leak in two heads, the first without a mask: compare every column",
+        ),
+        "sum of each row": (
+            lambda layer, X: leak_by_row(lambda X: layer(X).sum(axis=1), X),
+            "finds no leak in a layer whose leak leaves the sum of each row: compare every column",
+        ),
+        "first feature": (
+            lambda layer, X: leak_by_row(layer, X, [1, 0, 0]),
+            "finds no leak in a layer that leaks the last feature alone: change all features",
+        ),
+        "last feature": (
+            lambda layer, X: leak_by_row(layer, X, [0, 0, 1]),
+            "finds no leak in a layer that leaks the first feature alone: change all features",
         ),
         "more than one row": (
             lambda layer, X: leak_by_row(layer, X) or len(X) == 1,
@@ -2166,6 +2182,8 @@ def test_any_other_wrong_answer_is_refused_with_a_reason(exercise, i):
         (lambda s: s * np.nan, "holds NaN (for [1., 0., 2.])"),
         (lambda s: stable(s) / 2, "at 2 is 0.3326, but should be 0.6652 (for [1., 0., 2.])"),
         (lambda s: stable(s) * np.inf, "is inf, but should be"),
+        (lambda s: np.round(stable(s), 4), "at 2 is 0.6652, but should be 0.66524 (for"),
+        (lambda s: np.ma.array(stable(s), mask=s < 0), "returns a masked array, whose hidden numbers are still there"),
     ],
 )
 def test_the_difference_is_told_by_shape_or_by_value_and_place(answer, reason):
@@ -2233,7 +2251,7 @@ def test_a_leak_test_is_tried_on_layers_of_several_lengths_with_both_verdicts():
     seen = []
     feedback = judge("finds_leak", lambda layer, X: seen.append(X.shape) or leak_by_row(layer, X))
     assert {n for n, _ in seen} == {1, 4, 5, 6}
-    assert feedback.message == f"your test is right about {len(seen)} layers, 15 of them leaking."
+    assert feedback.message == f"your test is right about {len(seen)} layers, 19 of them leaking."
 
 
 @pytest.mark.parametrize("case", splits._CASES, ids=lambda case: case.name)
@@ -2330,6 +2348,23 @@ def test_a_verdict_may_be_any_true_or_false(same):
 def test_a_missing_return_at_the_end_does_not_hide_a_named_mistake():
     assert "only row 1 is changed" in judge("finds_leak", return_at_once).message
     assert "is a return missing" in judge("finds_leak", lambda layer, X: leak_by_row(layer, X) or None).message
+
+
+def test_a_mistake_is_not_named_where_right_results_contradict_it():
+    def answer(S, M):  # a finite fill, and zeros for a query with nothing allowed
+        return row_softmax(np.where(M, S, -500.0)) * M.any(axis=-1, keepdims=True)
+
+    assert "a hidden key gets the weight 1: -np.inf in its place" in judge("masked_softmax", answer).message
+
+
+def test_a_sum_near_1_is_told_with_enough_digits():
+    message = judge("masked_softmax", lambda S, M: softmax(np.where(M, S, -INF)) * 1.0002).message
+    assert "the weights of a query sum to 1.0002 (for" in message
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_leak_test_may_give_the_layers_no_row_at_all():
+    assert judge("finds_leak", lambda layer, X: leak_by_prefix(layer, X, 0)).correct is True
 
 
 def test_a_lone_true_names_no_mistake_that_other_layers_contradict():

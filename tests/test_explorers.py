@@ -282,6 +282,10 @@ def test_sense_map_holds_the_cosines_of_that_layer(layer):
     assert f"both money: {same.min():.3f} to {same.max():.3f}" in live.picture.summary
 
 
+def kernel(u=(1, 2, 3), v=(1, 2, 3), grid=(1, 2), truth=(1, 2)):
+    return explorers.kernel_explorer(u, v, grid, truth)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "reason"),
     [
@@ -296,6 +300,14 @@ def test_sense_map_holds_the_cosines_of_that_layer(layer):
         (lambda: explorers.pipeline_explorer(["a"] * 4, QKV[0][:3], *QKV[1:]), ValueError, "weights .3, 4."),
         (lambda: explorers.pipeline_explorer(["a"] * 4, *(x[None] for x in QKV)), ValueError, "no batch axis"),
         (lambda: explorers.pipeline_explorer(["a"] * 4, *QKV[:2], QKV[2] * np.nan), ValueError, "value holds NaN"),
+        (lambda: explorers.pipeline_explorer(["a"] * 4, *QKV[:2], QKV[2][None]), ValueError, "no batch axis"),
+        (lambda: kernel(u=[1, 2]), ValueError, r"u .2,. and v .3,. must be lists of numbers"),
+        (lambda: kernel(truth=[[1, 2]]), ValueError, r"grid .2,. and truth .1, 2. must be lists of numbers"),
+        (lambda: kernel(u=[], v=[]), ValueError, r"u .0,. and v .0,. must be lists of numbers, one or more"),
+        (lambda: kernel(v=[1, np.inf, 2]), ValueError, "v holds NaN or infinity"),
+        (lambda: kernel(v="abc"), TypeError, "v has dtype <U3, but needs real numbers"),
+        (lambda: kernel(grid=[1, 1]), ValueError, "grid must rise, with two numbers or more"),
+        (lambda: kernel(grid=[1], truth=[1]), ValueError, "grid must rise, with two numbers or more"),
         (lambda: explorers.forming_explorer(TOKENS, STEPS[::-1], LOSSES, FORMING), ValueError, "steps is .100 "),
         (lambda: explorers.forming_explorer(TOKENS[1:], STEPS, LOSSES, FORMING), ValueError, "'layer 0 head 0' has sh"),
     ],

@@ -208,6 +208,20 @@ def test_a_stale_notebook_is_found_and_its_cell_named(spoil):
     assert any(f"cell {cell.id}: " in line for line in found)
 
 
+@pytest.mark.parametrize("cell", ["import os; os._exit(1)", "1 / 0"])
+def test_a_notebook_that_cannot_run_is_told_and_the_next_one_runs(cell, tmp_path, capsys):
+    paths = []
+    for name, source in (("bad", cell), ("good", "1 + 1")):
+        paths.append(tmp_path / f"{name}.ipynb")
+        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source, id="first")])
+        nbformat.write(book, paths[-1])
+    before = paths[0].read_bytes()
+    assert tool.main([str(path) for path in paths]) == 1
+    assert paths[0].read_bytes() == before
+    told = capsys.readouterr().out
+    assert f"{paths[0]}: a cell failed" in told and f"saved {paths[1]}" in told
+
+
 def test_what_a_slow_cell_prints_in_pieces_is_saved_as_one():
     new = nbformat.v4
     pieces = [new.new_output("stream", name="stdout", text=text) for text in ("a\n", "b\n")]

@@ -62,6 +62,54 @@ def test_a_wrong_number_of_labels_is_refused_with_both_numbers(make):
         make(WEIGHTS[:3])
 
 
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda: plots.scores_and_weights(LABELS, [0, 1, -np.inf, 2], WEIGHTS),
+            ValueError,
+            "scores holds NaN or infinity, which cannot be drawn",
+        ),
+        (lambda: plots.weight_panels(LABELS, {"a": "abc"}), TypeError, "a has dtype <U3, but needs real numbers"),
+        (lambda: plots.weight_panels(LABELS, {1: WEIGHTS}), TypeError, r"titles is \[1\], but must be a list of"),
+        (lambda: plots.weight_panels(LABELS, {}), ValueError, "panels has 0 entries, but must be a dict"),
+        (lambda: plots.weight_panels("abcd", {"a": WEIGHTS}), TypeError, "labels is 'abcd', but must be a list"),
+        (lambda: plots.weight_panels(LABELS, {"position": WEIGHTS}), ValueError, "panels has the title 'position'"),
+        (lambda: versus(x=[1, 2, 0]), ValueError, "x goes down to 0, but a logarithmic axis needs numbers above 0"),
+        (lambda: versus(x=[1, np.nan, 2]), ValueError, "x is .* but must be finite numbers"),
+        (lambda: versus(measured=[1, 2, -1]), ValueError, "the curve 'distance' goes down to -1, but a logarithmic"),
+        (lambda: versus(theory=[1, 2]), ValueError, r"the curve 'theory' has shape \(2,\), but x has 3 places"),
+        (
+            lambda: versus(theory=np.ones((2, 3))),
+            ValueError,
+            r"the curve 'theory' has shape \(2, 3\), but must have \(3,\)",
+        ),
+        (
+            lambda: versus(ylabel="theory"),
+            ValueError,
+            "xlabel is 'n' and ylabel 'theory', but must differ, and neither",
+        ),
+        (lambda: versus(ylabel="n"), ValueError, "xlabel is 'n' and ylabel 'n', but must differ"),
+    ],
+)
+def test_bars_and_points_that_cannot_be_drawn_are_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def versus(x=(1, 2, 3), measured=(1, 2, 3), theory=(1, 2, 3), xlabel="n", ylabel="distance"):
+    return plots.against_theory(x, measured, theory, xlabel, ylabel)
+
+
+def test_a_panel_may_have_any_title():
+    picture = plots.weight_panels(LABELS, dict.fromkeys(("labels", "name"), WEIGHTS))
+    assert [ax.get_title(loc="left") for ax in picture.axes] == ["labels", "name"]
+
+
+def test_places_below_1_are_told_as_they_are():
+    assert "0.25" in versus(x=[0.25, 1, 16384]).summary and "16,384" in versus(x=[0.25, 1, 16384]).summary
+
+
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])
 def test_points_are_shown_against_the_theory(log):
     x, measured = np.array([10.0, 100.0, 1000.0]), np.array([1.1, 0.29, 0.1])

@@ -632,6 +632,11 @@ def test_weights_products_and_gradients_underflow_in_silence(factor):
         model.evaluate(*batch_of(5, 6))
 
 
+def test_a_sure_answer_has_a_loss_of_0_without_a_sign():
+    loss, _ = AttentionModel(1, 2).evaluate([[0, 0]], [[0, 0]], [[True, True]])
+    assert str(loss) == "0.0"
+
+
 def test_a_large_vocabulary_needs_no_square_of_it():
     model, batch = AttentionModel(4000, 4, width=2), ([[1, 3999]], [[0, 3999]], [[True, True]])
     tracemalloc.start()
@@ -694,6 +699,7 @@ def step(task):
     return next(train(build(), task, 1, 0.1))
 
 
+SMALL = dict(parameters=dict(a=np.zeros(1, np.float32)))
 WHOLE, REAL, DICT = "but must be one whole number", "but needs real numbers", "but must be a dict of arrays"
 MASKED = "is a masked array: pass its data, and what to hide as mask"
 
@@ -727,6 +733,15 @@ MASKED = "is a masked array: pass its data, and what to hide as mask"
         (lambda: optimise(rate="a"), "rate is 'a', but must be one number"),
         (lambda: optimise(rate=0), "rate is 0, but must be above 0 and below inf"),
         (lambda: optimise(epsilon=-1), "epsilon is -1, but must be above 0 and below inf"),
+        (lambda: optimise(**SMALL, epsilon=1e-50), "epsilon is 1e-50, but is 0 in float32, that of parameters['a']"),
+        (
+            lambda: optimise(dict(a=np.full(1, 1e20)), **SMALL),
+            "gradients['a'] holds NaN, or a number whose square is beyond what float32 can hold",
+        ),
+        (
+            lambda: optimise(dict(a=np.full(1, np.nan)), **SMALL),
+            "gradients['a'] holds NaN, or a number whose square is beyond what float32 can hold",
+        ),
         (lambda: optimise(beta1=1), "beta1 is 1, but must be above 0 and below 1"),
         (lambda: optimise(beta2=1.5), "beta2 is 1.5, but must be above 0 and below 1"),
         (lambda: optimise([1.0]), f"gradients is of type list, {DICT}"),
@@ -767,6 +782,7 @@ MASKED = "is a masked array: pass its data, and what to hide as mask"
         ),
         (lambda: step(5), "task is 5, but must be a function of a np.random.Generator"),
         (lambda: step(lambda rng: [0]), "task gives list, but must give a batch: tokens, targets and counted"),
+        (lambda: next(train(3, RANDOM, 1, 0.1)), "model is of type int, but must be an AttentionModel"),
         (lambda: next(train(build(), RANDOM, "a", 0.1)), f"steps is 'a', {WHOLE}"),
         (lambda: next(train(build(), RANDOM, 1, 0.1, "a")), f"seed is 'a', {WHOLE}"),
     ],

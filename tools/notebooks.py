@@ -23,7 +23,7 @@ import nbformat
 import numpy as np
 import PIL.Image
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 ROOT = Path(__file__).resolve().parents[1]
 VIEW = "application/vnd.jupyter.widget-view+json"  # names a widget of a kernel that is gone
@@ -44,7 +44,7 @@ def main(arguments=None):
     for path in paths:
         try:
             fresh = run(path)
-        except (CellExecutionError, TooManyMessages) as error:
+        except (CellExecutionError, CellTimeoutError, DeadKernelError, TooManyMessages) as error:
             print(f"{path}: a cell failed\n{error}")
             failed += 1
             continue

@@ -50,7 +50,13 @@ def softmax(answer):
     """answer(scores (n,)) -> weights (n,), also for scores of 1000."""
     return judge(
         answer,
-        cases=[([1.0, 0.0, 2.0],), ([1000.0, 1001.0, 999.0],), ([1000.0, 0.0, -1000.0],), ([-1001.0, -1000.0],)],
+        cases=[
+            ([1.0, 0.0, 2.0],),
+            ([1000.0, 1001.0, 999.0],),
+            ([1000.0, 0.0, -1000.0],),
+            ([-1001.0, -1000.0],),
+            ([20000.0, 20001.0],),  # too large for exp in long double as well, which not every machine has
+        ],
         right=attention.softmax,
         mistakes=_SOFTMAX,
         praise="the weights sum to 1 and scores of 1000 do no harm.",

@@ -121,8 +121,23 @@ def _filled(fill):
     return lambda n: np.where(causal_mask(n), 0.0, fill)
 
 
-def _two_heads(X):
-    return np.concatenate([_layer(causal_mask)(X), _layer(_every)(X)], axis=1)  # (n, 8)
+def _heads(*masks):
+    return lambda X: np.concatenate([_layer(mask)(X) for mask in masks], axis=1)  # (n, 4 * heads)
+
+
+def _mean(X):
+    """The mean row, zeros where there is no row."""
+    return X.sum(axis=0) / max(len(X), 1)
+
+
+def _through(feature):
+    """A causal layer that adds the mean of one feature over all rows."""
+    return lambda X: _layer(causal_mask)(X) + _mean(X)[feature]
+
+
+def _cancelling(X):
+    """What leaks raises one column and lowers another, so that the sum of a row stays."""
+    return _layer(causal_mask)(X) + _mean(X)[0] * np.array([1.0, -1.0, 0.0, 0.0])
 
 
 class _Case(NamedTuple):
@@ -137,6 +152,8 @@ class _Case(NamedTuple):
 
 _EACH = "change each row in turn, clearly, and compare all rows before it exactly (np.array_equal)"
 _SMALL = "make the change larger, or the tolerance smaller, or compare exactly (np.array_equal)"
+_COLUMNS = "compare every column of the output by itself, not one of them or their sum"
+_FEATURES = "change all features of a row"
 _OWN = (
     "the changed row and those behind it may change, so compare only the rows before it; a shorter "
     "input rounds differently, so compare prefixes with np.allclose"
@@ -162,7 +179,7 @@ _CASES = [
     _Case(_layer(_also(np.s_[:], np.s_[-1:])), 5, True, "a layer that always sees the last row", _EACH),
     _Case(_layer(_also(np.s_[1:2], np.s_[3:4])), 6, True, "a layer whose row 1 sees row 3", _EACH),
     _Case(_layer(_also(np.s_[:1], np.s_[-1:])), 4, True, "a layer whose row 0 sees the last row", _EACH),
-    _Case(lambda X: 0 * X + X.mean(axis=0), 5, True, "a mean over all rows, without attention", _EACH),
+    _Case(lambda X: 0 * X + _mean(X), 5, True, "a mean over all rows, without attention", _EACH),
     _Case(
         lambda X: np.cumsum(X, axis=0) / np.arange(1, len(X) + 1)[:, None],
         5,
@@ -173,20 +190,24 @@ _CASES = [
     _Case(_layer(_filled(-2.0)), 5, True, "attention with a finite fill, which leaks a little", _SMALL),
     _Case(_layer(_filled(-7.0)), 5, True, "attention that leaks a thousandth of its weight", _SMALL),
     _Case(
-        _layer(causal_mask, keys=lambda K: K / (1 + K.std(axis=0))),
+        _layer(causal_mask, keys=lambda K: K / (1 + np.abs(K).max(axis=0, initial=0))),
         5,
         True,
-        "causal attention whose keys are divided by their spread over all rows",
+        "causal attention whose keys are divided by their largest size over all rows",
         _EACH,
     ),
     _Case(
-        _layer(causal_mask, values=lambda V: V - V.mean(axis=0)),
+        _layer(causal_mask, values=lambda V: V - _mean(V)),
         5,
         True,
         "causal attention whose values are centred over all rows",
         _EACH,
     ),
-    _Case(_two_heads, 4, True, "two heads, the second without a mask", "compare all columns of the output"),
+    _Case(_heads(causal_mask, _every), 4, True, "two heads, the second without a mask", _COLUMNS),
+    _Case(_heads(_every, causal_mask), 4, True, "two heads, the first without a mask", _COLUMNS),
+    _Case(_through(0), 4, True, "a layer that leaks the first feature alone", _FEATURES),
+    _Case(_through(-1), 4, True, "a layer that leaks the last feature alone", _FEATURES),
+    _Case(_cancelling, 4, True, "a layer whose leak leaves the sum of each row", _COLUMNS),
     _Case(lambda X: _layer(_every)(X), 1, False, "a layer with one row", "there is no later row, so nothing can leak"),
 ]
 

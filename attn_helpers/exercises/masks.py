@@ -4,7 +4,7 @@ import numpy as np
 
 from attn_helpers.attention import softmax
 from attn_helpers.exercises.mistakes import draw
-from attn_helpers.judging import Refused, difference, judge, numbers, show
+from attn_helpers.judging import Refused, apart, difference, judge, numbers, show
 from attn_helpers.masks import causal_mask, to_additive
 
 
@@ -322,5 +322,5 @@ def _wrong_weights(case, result, target):
     if (leak := result[~allowed]).any():
         return f"a hidden key gets the weight {leak[leak != 0][0]:.3g}: -np.inf in its place before softmax makes it 0."
     if not np.allclose(sums := result.sum(axis=-1)[some], 1, atol=1e-4):
-        return f"the weights of a query sum to {sums[np.argmax(np.abs(sums - 1))]:.3g} (for {show(case)})."
+        return f"the weights of a query sum to {apart(sums[np.argmax(np.abs(sums - 1))], 1)[0]} (for {show(case)})."
     return difference(case, result, target)
