@@ -244,7 +244,7 @@ def repeated_tokens(rng, batch, n, vocabulary, shortest, longest):
     returns            tokens, targets, counted, each (batch, n); what counts is a token that was
                        seen before, so that the token after it then is the answer now
 
-    A fixed distance does not help, since the lengths differ. Raises TypeError or ValueError where
+    No fixed distance is right in all rows, since the lengths differ. Raises TypeError or ValueError where
     an argument does not fit.
     """
     _check_generator(rng)

@@ -999,7 +999,7 @@ WRONG = {
     "previous_token": {
         "next": (
             lambda E, P: (50 * P, np.roll(P, 1, axis=0)),
-            "looks at the next token (mean weight 1.00): move the 1s",
+            "looks at the next token (mean weight 1.00): move the 1s the other way: swap",
         ),
         "next, weak": (
             lambda E, P: (4 * P[:-1].T @ P[:-1] @ np.roll(P, -1, axis=0), P),

@@ -13,7 +13,7 @@ def previous_token(answer):
         answer,
         "the previous token",
         cures={
-            "the next token": "move the 1s of K the other way, or swap Q and K",
+            "the next token": "move the 1s the other way: swap Q and K",
             "the position itself": "Q and K mark the same positions: shift the rows of one of them by one",
             "the token two back": "the shift is one too long: shift the rows by one position",
             "the token two ahead": "the shift is too long and goes the other way: shift the rows by one position",
