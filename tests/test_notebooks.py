@@ -6,6 +6,7 @@ import io
 import os
 import re
 import statistics
+import sys
 from pathlib import Path
 
 import nbformat
@@ -172,6 +173,25 @@ def outcome(source, scope):
         else:
             exec(compile(ast.Module([last], []), "cell", "exec"), scope)
     return printed.getvalue(), getattr(value, "summary", repr(value))
+
+
+def test_package_and_notebooks_import_nothing_but_what_the_requirements_bring():
+    # cases 103, 104: the tests' own requirements would hide a package that is missing; nothing opens a connection
+    brought = {"numpy", "matplotlib", "ipywidgets", "IPython", "PIL", "attn_helpers"}  # PIL comes with matplotlib
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "attn_helpers").rglob("*.py")]
+    sources += ["\n".join(cell.source for cell in tool.code_cells(tool.read(path))) for path in PATHS]
+    found = {name.split(".")[0] for source in sources for name in imported(ast.parse(source))}
+    standard = found - brought
+    assert standard <= sys.stdlib_module_names
+    assert not standard & {"urllib", "http", "socket", "ssl", "ftplib", "subprocess", "ctypes"}
+
+
+def imported(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
 
 
 def test_the_readme_lists_exactly_the_notebooks():
