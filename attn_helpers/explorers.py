@@ -102,8 +102,8 @@ def kernel_explorer(u, v, grid, truth):
     Source: Nadaraya, "On Estimating Regression" (1964); Watson, "Smooth Regression Analysis" (1964).
     Raises TypeError or ValueError where an argument does not fit, and names it.
     """
-    u, v = _columns(u=u, v=v)
-    grid, truth = _columns(grid=grid, truth=truth)
+    u, v = _series(u=u, v=v)
+    grid, truth = _series(grid=grid, truth=truth)
     if len(grid) < 2 or not (np.diff(grid) > 0).all():
         raise ValueError("grid must rise, with two numbers or more")
 
@@ -346,8 +346,8 @@ def _spread(values):
     return values.min(axis=1), values.mean(axis=1), values.max(axis=1)
 
 
-def _columns(**columns):
-    """The columns of a table as finite numbers (n,), of one length."""
+def _series(**columns):
+    """Each of them as finite numbers (n,), of one length."""
     columns = {name: as_real(name, numbers).astype(float) for name, numbers in columns.items()}
     first = next(iter(columns))
     for name, numbers in columns.items():
