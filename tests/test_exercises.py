@@ -2357,6 +2357,15 @@ def test_a_mistake_is_not_named_where_right_results_contradict_it():
     assert "a hidden key gets the weight 1: -np.inf in its place" in judge("masked_softmax", answer).message
 
 
+def test_a_query_with_nothing_allowed_is_told_the_weight_it_gets():
+    def answer(S, M):  # it may see its last key
+        allowed = np.broadcast_to(M, S.shape).copy()
+        allowed[~allowed.any(axis=-1), -1] = True
+        return softmax(np.where(allowed, S, -INF))
+
+    assert "a query with nothing allowed gets 1: its weights" in judge("masked_softmax", answer).message
+
+
 def test_a_sum_near_1_is_told_with_enough_digits():
     message = judge("masked_softmax", lambda S, M: softmax(np.where(M, S, -INF)) * 1.0002).message
     assert "the weights of a query sum to 1.0002 (for" in message

@@ -315,8 +315,8 @@ def _wrong_weights(case, result, target):
         return difference(case, result, target)
     allowed = np.broadcast_to(case[1], target.shape)
     some = allowed.any(axis=-1)
-    if (result[~some] != 0).any():
-        return _NOTHING.format(f"{result[~some][0, 0]:.3g}") + "."
+    if (given := result[~some][result[~some] != 0]).size:
+        return _NOTHING.format(f"{given[0]:.3g}") + "."
     if np.isnan(result).any() and np.abs(case[0]).max() >= 1000:
         return f"some weights are NaN (for {show(case)}): subtract the largest allowed score before exp."
     if (leak := result[~allowed]).any():
