@@ -78,7 +78,7 @@ def against_theory(x, measured, theory, xlabel, ylabel, log="xy"):
     log                  which axes are logarithmic, with nothing but positive numbers: "", "x", "y" or "xy"
     """
     index_of("log", log, LOGS)
-    if len({xlabel, ylabel, "theory"}) < 3:
+    if len({*_texts("xlabel and ylabel", (xlabel, ylabel)), "theory"}) < 3:
         raise ValueError(f"xlabel is {xlabel!r} and ylabel {ylabel!r}, but must differ, and neither be 'theory'")
     x = _places(x, "x" in log)
     measured, theory = (_row(name, x, line, "y" in log) for name, line in ((ylabel, measured), ("theory", theory)))
@@ -90,7 +90,9 @@ def against_theory(x, measured, theory, xlabel, ylabel, log="xy"):
     _scale_axes(ax, log, (1, 2, 5))
     ax.grid(True, which="major", color="#E4E4E4")
     ax.legend()
-    picture.summary = table({xlabel: [f"{v:,.6g}" for v in x], ylabel: measured, "theory": theory})
+    picture.summary = table(
+        {xlabel: [f"{v:,.0f}" if v == int(v) else f"{v:,.4g}" for v in x], ylabel: measured, "theory": theory}
+    )
     return picture
 
 

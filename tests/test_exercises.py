@@ -410,7 +410,7 @@ def compares_heads(split, x, h):
 
 
 def looks_at_each_token(split, x, h):
-    """Whatever the order of the columns: each token must keep all its own numbers."""
+    """Whatever the order of the columns, which must stay: each token must keep its own numbers."""
     y = split(x, h)
     if y.shape[:3] != (len(x), h, x.shape[1]):
         return 1
@@ -700,7 +700,7 @@ RIGHT = {
     "scrambles": {
         "reference": merges_back,
         "head by head": compares_heads,
-        "token by token, returns 0 or 1": looks_at_each_token,
+        "returns 0 or 1": lambda *case: int(merges_back(*case)),
         "numbers of its own": numbers_of_its_own,
         "np.split": lambda split, x, h: not np.array_equal(split(x, h), np.stack(np.split(x, h, axis=2), axis=1)),
     },
@@ -1332,6 +1332,10 @@ WRONG = {
             lambda layer, X: leak_by_row(lambda X: layer(X)[:, -1:], X),
             "finds no leak in two heads, the first without a mask: compare every column",
         ),
+        "first and last column": (
+            lambda layer, X: leak_by_row(lambda X: layer(X)[:, [0, -1]], X),
+            "finds no leak in a layer whose leak leaves the sum of each row: compare every column",
+        ),
         "sum of each row": (
             lambda layer, X: leak_by_row(lambda X: layer(X).sum(axis=1), X),
             "finds no leak in a layer whose leak leaves the sum of each row: compare every column",
@@ -1785,6 +1789,14 @@ WRONG = {
         "merged straight": (
             lambda split, x, h: bool((split(x, h).reshape(x.shape) != x).any()),
             "your reference is scrambled itself",
+        ),
+        "token by token": (
+            looks_at_each_token,
+            "calls a split by reshape to (b, n, d_h, h), which deals the columns out to the heads in turn right",
+        ),
+        "means of the heads": (
+            lambda *case: comparing(np.shape)(*case) or comparing(lambda y: y.mean(axis=-1).round(9))(*case),
+            "calls a split with the columns of each head turned round right",
         ),
         "head 0 and token 0": (
             lambda *case: comparing(lambda y: y[:, 0])(*case) or comparing(lambda y: y[:, :, 0])(*case),
@@ -2267,7 +2279,7 @@ def test_a_test_of_splits_is_tried_on_several_shapes_with_both_verdicts():
     seen = []
     feedback = judge("scrambles", lambda split, x, h: seen.append((*x.shape, h)) or merges_back(split, x, h))
     assert len({b for b, *_ in seen}) == len({h for *_, h in seen}) - 1 == 3
-    assert feedback.message == f"your test is right about {len(seen)} splits, 13 of them scrambling."
+    assert feedback.message == f"your test is right about {len(seen)} splits, 15 of them scrambling."
     assert len({case.name for case in splits._CASES}) == len(splits._CASES) == len(seen)
 
 
@@ -2364,6 +2376,12 @@ def test_a_query_with_nothing_allowed_is_told_the_weight_it_gets():
         return softmax(np.where(allowed, S, -INF))
 
     assert "a query with nothing allowed gets 1: its weights" in judge("masked_softmax", answer).message
+
+
+@pytest.mark.parametrize("fill", [-500.0, -1e4])
+def test_a_finite_fill_above_the_allowed_scores_is_no_shared_maximum(fill):
+    message = judge("masked_softmax", lambda S, M: softmax(np.where(M, S, fill)) * M).message
+    assert "the weights of a query sum to 0 (for" in message
 
 
 def test_a_sum_near_1_is_told_with_enough_digits():

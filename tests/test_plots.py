@@ -89,6 +89,7 @@ def test_a_wrong_number_of_labels_is_refused_with_both_numbers(make):
             ValueError,
             "xlabel is 'n' and ylabel 'theory', but must differ, and neither",
         ),
+        (lambda: versus(xlabel=5), TypeError, "xlabel and ylabel is .5, 'distance'., but must be a list of"),
         (lambda: versus(ylabel="n"), ValueError, "xlabel is 'n' and ylabel 'n', but must differ"),
     ],
 )
@@ -107,7 +108,8 @@ def test_a_panel_may_have_any_title():
 
 
 def test_places_below_1_are_told_as_they_are():
-    assert "0.25" in versus(x=[0.25, 1, 16384]).summary and "16,384" in versus(x=[0.25, 1, 16384]).summary
+    lines = versus(x=[0.25, 1, 2**20 + 1]).summary.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["0.25", "1", "1,048,577"]
 
 
 @pytest.mark.parametrize("log", ["", "x", "y", "xy"])

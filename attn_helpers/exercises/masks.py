@@ -300,6 +300,7 @@ def masked_softmax(answer):
             (*draw((3, 5)), rows),
             (*draw((2, 3, 4, 4)), causal_mask(4)),
             ([[1000.0, 1.0, 2.0], [0.5, 1000.0, -1.0]], [[False, True, True], [True, False, True]]),
+            ([[-20000.0, -20001.0, 5.0]], [[True, True, False]]),
             ([[1000.0, 999.0, -3.0], [-1000.0, -1002.0, 5.0]], [[True, True, True], [True, True, False]]),
         ],
         right=lambda S, allowed: softmax(_fill(S, allowed)),

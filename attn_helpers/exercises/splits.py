@@ -145,11 +145,27 @@ _CASES = [
         "a split whose heads all hold the columns of the first",
         f"numbers are lost there, {_MERGE_BACK}",
     ),
+    _Case(
+        lambda x, h: np.moveaxis(x.reshape(*x.shape[:2], -1, h), -1, 1),  # (b, h, n, d_h)
+        (2, 5, 12),
+        3,
+        True,
+        "a split by reshape to (b, n, d_h, h), which deals the columns out to the heads in turn",
+        _MERGE_BACK,
+    ),
+    _Case(
+        lambda x, h: heads.split_heads(x, h)[..., ::-1],
+        (2, 4, 6),
+        2,
+        True,
+        "a split with the columns of each head turned round",
+        _MERGE_BACK,
+    ),
 ]
 
 
 def scrambles(answer):
-    """answer(split, x (b, n, d), h) -> True if split(x, h) mixes the numbers of different tokens or loses any.
+    """answer(split, x (b, n, d), h) -> True if a number of x is lost in split(x, h) or stands elsewhere.
 
     False for a right split, (b, h, n, d / h), however it is written.
     """
