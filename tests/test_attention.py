@@ -762,6 +762,8 @@ def test_a_score_and_a_mask_whose_sum_is_beyond_the_dtype_are_refused_not_taken_
     for hidden in (dict(mask=np.array([[-INF, 0]])), dict(mask=np.array([[0, low], [0, 0]]), is_causal=True)):
         assert attend(query.repeat(len(hidden["mask"]), 0), key[::-1], value, **hidden)[0].all()
     assert attend(query, key, value, mask=np.full((1, 2), low * np.finfo(dtype).eps / 5))[1].tolist() == [[0, 1]]
+    key[0] = -INF  # no overflow: the score was infinite before
+    assert attend(query, key, value, mask=np.array([[low / 1e5, 0]], dtype))[1].tolist() == [[0, 1]]
 
 
 def test_plus_infinity_in_a_mask_is_refused_by_name():
