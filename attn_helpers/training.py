@@ -374,7 +374,7 @@ def _d_head(d_head, width, heads):
 
 def _squared(name, gradient, dtype):
     """The gradient squared, refused where that dtype cannot hold it."""
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         squared = (gradient**2).astype(dtype, copy=False)
     if not np.isfinite(squared).all():
         raise ValueError(f"gradients[{name!r}] holds NaN, or a number whose square is beyond what {dtype} can hold")

@@ -757,8 +757,9 @@ def test_a_float_mask_is_added_in_the_memory_of_the_scores_where_that_has_room(s
 def test_a_score_and_a_mask_whose_sum_is_beyond_the_dtype_are_refused_not_taken_as_hidden(dtype):
     low = np.finfo(dtype).min
     query, key, value = np.full((1, 1), 1, dtype), np.array([[low], [0]], dtype), np.ones((2, 1), dtype)
-    with pytest.raises(ValueError, match=f"plus the mask is beyond what {dtype.__name__} can hold: use -inf"):
-        attend(query, key, value, mask=np.array([[low / 1e5, 0]], dtype))
+    for least in (low / 1e5, low * np.finfo(dtype).eps):
+        with pytest.raises(ValueError, match=f"plus the mask is beyond what {dtype.__name__} can hold: use -inf"):
+            attend(query, key, value, mask=np.array([[least, 0]], dtype))
     for hidden in (dict(mask=np.array([[-INF, 0]])), dict(mask=np.array([[0, low], [0, 0]]), is_causal=True)):
         assert attend(query.repeat(len(hidden["mask"]), 0), key[::-1], value, **hidden)[0].all()
     assert attend(query, key, value, mask=np.full((1, 2), low * np.finfo(dtype).eps / 5))[1].tolist() == [[0, 1]]

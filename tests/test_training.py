@@ -632,6 +632,15 @@ def test_weights_products_and_gradients_underflow_in_silence(factor):
         model.evaluate(*batch_of(5, 6))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradients_overflow_with_an_error_and_underflow_in_silence(dtype):
+    with np.errstate(all="raise"):
+        optimise(dict(a=np.full(1, 1e-30, dtype)), **SMALL)
+        for size in (1e20, 1e38):
+            with pytest.raises(ValueError, match="whose square is beyond what float32 can hold"):
+                optimise(dict(a=np.full(1, size, dtype)), **SMALL)
+
+
 def test_a_sure_answer_has_a_loss_of_0_without_a_sign():
     loss, _ = AttentionModel(1, 2).evaluate([[0, 0]], [[0, 0]], [[True, True]])
     assert str(loss) == "0.0"
