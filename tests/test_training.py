@@ -635,7 +635,8 @@ def test_weights_products_and_gradients_underflow_in_silence(factor):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_gradients_overflow_with_an_error_and_underflow_in_silence(dtype):
     with np.errstate(all="raise"):
-        optimise(dict(a=np.full(1, 1e-30, dtype)), **SMALL)
+        for size in (1e-30, 2e-38):
+            optimise(dict(a=np.full(1, size, dtype)), **SMALL)
         for size in (1e20, 1e38):
             with pytest.raises(ValueError, match="whose square is beyond what float32 can hold"):
                 optimise(dict(a=np.full(1, size, dtype)), **SMALL)
